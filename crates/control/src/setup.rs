@@ -1,6 +1,6 @@
 //! Converts a specification to the configuration of sockets and pumps.
 
-use linerate_engine::{FlowSetup, TransactionConnections, TransactionSetup, block_length};
+use linerate_engine::{FlowSetup, TransactionConnections, TransactionSetup, Txtime, block_length};
 use linerate_model::{CheckedSpec, Direction, HostInfo, SendMethod, Side, StopAfter, TestSpec, Transport};
 use linerate_proto::{FlowOrder, native};
 use linerate_sock::SocketOptions;
@@ -97,6 +97,7 @@ pub(crate) fn flow_setup(
         offered: if spec.transactions.are_made() { None } else { traffic.offered() },
         fq_rate: traffic.fq_rate,
         pacing_tick: traffic.burst_period,
+        txtime: traffic.txtime.then_some(Txtime::ByDiscipline),
         read_rate: traffic.read_rate,
         length: (traffic.udp || traffic.length.is_some() || spec.transactions.are_made())
             .then_some(order.length()),

@@ -38,6 +38,12 @@ pub(crate) fn not_polling(settings: &SideSettings) -> Option<Caveat> {
     Some(caveat(CaveatKind::SettingIneffective, text))
 }
 
+/// No queue keeps the departure times of datagrams, so that this program does.
+pub(crate) fn no_departure_times(why: &str) -> Caveat {
+    let text = format!("--txtime had no effect, and the program itself paced the datagrams: {why}");
+    caveat(CaveatKind::SettingIneffective, text)
+}
+
 /// The kernel has no quick acknowledgements for this kind of connection.
 pub(crate) fn no_quick_ack() -> Caveat {
     let text = "--quick-ack had no effect: the kernel refuses TCP_QUICKACK for these connections";

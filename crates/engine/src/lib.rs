@@ -37,7 +37,7 @@ pub use plan::{block_length, memory_needed};
 pub use pump::reason;
 pub use run::{FlowHandle, FlowProgress, FlowReport, arm, start};
 pub use settings::stream_settings;
-pub use setup::{FlowFile, FlowSetup, Sockets};
+pub use setup::{FlowFile, FlowSetup, Sockets, Txtime};
 pub use socket_counts::socket_counts;
 pub use tally::complete_udp;
 pub use transactions::{AcceptedConnections, Connector, TransactionConnections, TransactionSetup};

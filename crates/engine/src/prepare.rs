@@ -1,6 +1,7 @@
 //! Work before the first thread starts: checks, socket options, buffers.
 
 use linerate_model::{Caveat, SendMethod, SideSettings};
+use linerate_sock::departure::DepartureClock;
 use linerate_sock::{SockError, iface, sockopt};
 
 use crate::caveats;
@@ -8,7 +9,7 @@ use crate::error::EngineError;
 use crate::flow::FlowSide;
 use crate::pacer;
 use crate::pump::feed::ZEROCOPY_CALL_BYTES;
-use crate::pump::{PumpJob, datagram_recv, datagram_send, epoll, stream, transactions};
+use crate::pump::{PumpJob, datagram_recv, datagram_send, departures, epoll, stream, transactions};
 use crate::send_method;
 use crate::settings;
 use crate::setup::{FlowSetup, Sockets};
@@ -80,7 +81,12 @@ pub(crate) fn jobs(flow: &FlowSide) -> Result<Prepared, SockError> {
         caveats.extend(caveats::ineffective(&settings));
     }
     let (method, doubt) = send_method(flow);
-    let (jobs, refused) = pump_jobs(flow, method)?;
+    let clock = departures::clock(flow);
+    if flow.setup.txtime.is_some() && flow.writes() {
+        settings.txtime.effective = Some(matches!(clock, Ok(Some(_))));
+    }
+    let (jobs, refused) = pump_jobs(flow, method, clock.as_ref().copied().unwrap_or_default())?;
+    caveats.extend(clock.err().map(|why| caveats::no_departure_times(&why)));
     if let Some(PumpJob::Datagrams(parcel)) = jobs.first() {
         settings.datagrams_per_call = Some(parcel.per_call());
     }
@@ -102,8 +108,12 @@ pub(crate) fn jobs(flow: &FlowSide) -> Result<Prepared, SockError> {
 }
 
 /// The job of each pump. If one cannot use the method, all copy, and the reason is returned.
-fn pump_jobs(flow: &FlowSide, method: SendMethod) -> Result<(Vec<PumpJob>, Option<String>), SockError> {
-    let each = |method| (0..flow.plan.pumps).map(move |_| PumpJob::prepare(flow, method)).collect();
+fn pump_jobs(
+    flow: &FlowSide,
+    method: SendMethod,
+    clock: Option<DepartureClock>,
+) -> Result<(Vec<PumpJob>, Option<String>), SockError> {
+    let each = |method| (0..flow.plan.pumps).map(move |_| PumpJob::prepare(flow, method, clock)).collect();
     match each(method) {
         Err(error) if flow.writes() && method != SendMethod::Copy => {
             let error: SockError = error;

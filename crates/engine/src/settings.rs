@@ -4,6 +4,7 @@ use linerate_sock::handle::AsFd;
 use std::net::TcpStream;
 
 use linerate_model::{Effective, SendMethod, SideSettings, SocketKnobs, Transport};
+use linerate_sock::departure::DepartureClock;
 use linerate_sock::sockopt::{self, congestion, max_pacing_rate, snd_mss, tos};
 use linerate_sock::{iface, tcp_info};
 use linerate_units::{Bitrate, Bytes, Span};
@@ -15,6 +16,7 @@ pub(crate) fn read(flow: &FlowSide) -> SideSettings {
     let (setup, knobs) = (&flow.setup, &flow.setup.socket);
     let mut settings = asked(knobs, setup.affinity);
     settings.pacing_bps.asked = setup.fq_rate;
+    settings.txtime.asked = setup.txtime.filter(|_| flow.writes()).map(|_| true);
     settings.file = setup.file.as_ref().map(|file| file.about.clone());
     let (local, remote) = flow.sockets.addresses();
     (settings.local, settings.remote) = (text(local).into(), text(remote).into());
@@ -48,12 +50,12 @@ pub fn stream_settings(socket: &TcpStream, knobs: &SocketKnobs, affinity: Option
     settings
 }
 
-/// Whether the queue of an interface paces datagrams. TCP paces itself; only fq paces datagrams
+/// Whether the queues of an interface pace datagrams. TCP paces itself; only fq paces datagrams
 /// (linux/net/sched/sch_fq.c).
 fn paces_datagrams(interface: Option<&str>) -> bool {
     let index = interface.and_then(|name| iface::link(name).ok()).map(|link| link.index);
-    let queue = index.and_then(|index| iface::root_queue(index).ok().flatten());
-    queue.is_some_and(|queue| queue.kind == "fq")
+    let kinds = index.and_then(|index| iface::queue_kinds(index).ok()).unwrap_or_default();
+    DepartureClock::of_disciplines(&kinds) == Some(DepartureClock::Monotonic)
 }
 
 fn text(address: Option<std::net::SocketAddr>) -> String {

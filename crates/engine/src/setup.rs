@@ -7,6 +7,7 @@ use std::sync::Arc;
 use linerate_model::flow::StampLayout;
 use linerate_model::flow::{BlockNote, EndMark, FlowId, FlowTask, Payload, PayloadFraming, Transit};
 use linerate_model::{SendMethod, Side, SocketKnobs, StopAfter, TestFile, Transport};
+use linerate_sock::departure::DepartureClock;
 use linerate_units::{Bitrate, Bytes, Span};
 
 use crate::byte_account::ByteAccount;
@@ -61,6 +62,9 @@ pub struct FlowSetup {
     /// At an offered rate, everything due within this time leaves together at its start; absent for individual
     /// deadlines.
     pub pacing_tick: Option<Span>,
+    /// Whether datagrams with a rate carry the times at which they are to depart (SO_TXTIME); absent if the program keeps
+    /// those times.
+    pub txtime: Option<Txtime>,
     /// What ends a receiver's stream, besides an order and the end of the connection.
     pub end_mark: EndMark,
     /// Where the blocks of a single TCP stream carry a note about their connection.
@@ -127,6 +131,7 @@ impl FlowSetup {
             framing: PayloadFraming::None,
             burst: None,
             pacing_tick: None,
+            txtime: None,
             end_mark: EndMark::None,
             note: None,
             transit: Transit::Uncounted,
@@ -180,6 +185,15 @@ impl FlowSetup {
     pub fn datagram_length(&self) -> usize {
         self.length.map_or(1448, |length| length.get().clamp(1, 65_507) as usize)
     }
+}
+
+/// Which clock the departure times of datagrams are given by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Txtime {
+    /// That of the queueing disciplines of the interface; if they ignore departure times, the program keeps the times.
+    ByDiscipline,
+    /// This one, whatever the disciplines are.
+    OnClock(DepartureClock),
 }
 
 /// A file that a flow sends or writes.

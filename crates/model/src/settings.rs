@@ -60,6 +60,9 @@ pub struct SideSettings {
     pub tos: Effective<u8>,
     /// Kernel pacing rate (SO_MAX_PACING_RATE).
     pub pacing_bps: Effective<Bitrate>,
+    /// Whether a queueing discipline keeps the departure times of datagrams (SO_TXTIME).
+    #[serde(skip_serializing_if = "Effective::is_unasked")]
+    pub txtime: Effective<bool>,
     /// How the sender passes bytes to the kernel; at the receiver, whether they are copied to the program.
     pub io: Effective<ForeignText>,
     /// Most bytes in the socket that were not sent yet (TCP_NOTSENT_LOWAT).

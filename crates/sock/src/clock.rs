@@ -32,6 +32,13 @@ impl Mono {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
+    /// The moment `span` before; the clock's zero if there is none.
+    #[must_use]
+    pub fn earlier(self, span: Duration) -> Self {
+        let ns = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+        Self(self.0.saturating_sub(ns))
+    }
+
     /// The time left until this deadline; zero if it has passed.
     #[must_use]
     pub fn remaining(self) -> Duration {

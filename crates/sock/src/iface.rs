@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use crate::SockError;
 use crate::open::source_towards;
 
-pub use crate::system::iface::{addresses, link, name_of, root_queue};
+pub use crate::system::iface::{addresses, link, name_of, queue_kinds, root_queue};
 
 /// Alias that marks a `tun` or `tap` as the end of an emulated link with a meaningful rate. Without it they
 /// report 10 Mb/s in any case.

@@ -197,17 +197,6 @@ class RateSetting:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SizeSetting:
-    """A setting as requested and as it took effect."""
-
-    asked: Bytes | None
-    """As requested; absent if left to the kernel."""
-
-    effective: Bytes | None = None
-    """As it took effect; absent if it cannot be read."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class BoolSetting:
     """A setting as requested and as it took effect."""
 
@@ -215,6 +204,17 @@ class BoolSetting:
     """As requested; absent if left to the kernel."""
 
     effective: bool | None = None
+    """As it took effect; absent if it cannot be read."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SizeSetting:
+    """A setting as requested and as it took effect."""
+
+    asked: Bytes | None
+    """As requested; absent if left to the kernel."""
+
+    effective: Bytes | None = None
     """As it took effect; absent if it cannot be read."""
 
 
@@ -530,6 +530,9 @@ class Traffic:
 
     ttl: int | None = None
     """Routers that datagrams to a multicast group may pass, plus one [default: 1, which stays in the network]"""
+
+    txtime: bool | None = None
+    """Give each datagram its time of departure, which the queueing discipline fq or etf keeps (SO_TXTIME); needs -u"""
 
     until: Ratio | None = None
     """Stop once the mean is known this well (95 % interval), for example 1%, or after -t [default of -t: 60s]"""
@@ -2066,6 +2069,9 @@ class SideSettings:
 
     snd_buf_bytes: Bytes | None = None
     """Send buffer as granted at the start (SO_SNDBUF as read back)."""
+
+    txtime: BoolSetting | None = None
+    """Whether a queueing discipline keeps the departure times of datagrams (SO_TXTIME)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -538,6 +538,9 @@ class TestOptions(TypedDict, total=False):
     bidir: bool
     """Measure both directions at the same time"""
 
+    txtime: bool
+    """Give each datagram its time of departure, which the queueing discipline fq or etf keeps (SO_TXTIME); needs -u"""
+
     no_latency: bool
     """Do not measure latency, neither idle nor under load"""
 
@@ -639,6 +642,7 @@ TEST: dict[str, Option] = {
     "download": Option("--download", "none"),
     "reverse": Option("--download", "none"),
     "bidir": Option("--bidir", "none"),
+    "txtime": Option("--txtime", "none"),
     "no_latency": Option("--no-latency", "none"),
     "no_delay": Option("--no-delay", "none"),
     "quick_ack": Option("--quick-ack", "none"),

@@ -88,22 +88,8 @@ fn traffic() -> Vec<KnobCase> {
             Acts(|r| up(r)["streams"] == 2),
             Acts(|r| up(r)["streams"] == 2),
         ),
-        KnobCase(
-            "burst-period",
-            &["100ms", "-b", "8M", "--upload"],
-            Acts(|r| offered(r) < 9e6),
-            Acts(|r| number(&up(r)["udp"]["send_gaps"]["max_ns"]) > 50e6),
-        ),
         KnobCase("file", &["/bin/sh", "--upload"], Acts(|r| sender(r)["file"]["name"] == "sh"), Refused),
         KnobCase("bitrate", &["8M", "--upload"], Acts(|r| offered(r) < 9e6), Acts(|r| offered(r) < 9e6)),
-        // Datagrams are paced by fq only, which is not attached: half a megabyte is more than the socket
-        // buffers hold.
-        KnobCase(
-            "fq-rate",
-            &["8M", "--upload"],
-            Acts(paced),
-            Acts(|r| paced(r) || has_caveat(r, "setting_ineffective", "--fq-rate")),
-        ),
         KnobCase("length", &["1000", "--upload"], Acts(length_is_1000), Acts(length_is_1000)),
         KnobCase("omit", &["0.1", "--upload"], Acts(omits), Acts(omits)),
         KnobCase("interval", &["0.1", "--upload"], Acts(ticks), Acts(ticks)),
@@ -120,6 +106,38 @@ fn traffic() -> Vec<KnobCase> {
             Acts(|r| spec(r)["traffic"]["until"] == 0.5),
         ),
         KnobCase("no-latency", &["--upload"], Acts(unprobed), Acts(unprobed)),
+    ]
+}
+
+/// The knobs of when what is sent leaves.
+fn departures() -> Vec<KnobCase> {
+    vec![
+        KnobCase(
+            "burst-period",
+            &["100ms", "-b", "8M", "--upload"],
+            Acts(|r| offered(r) < 9e6),
+            Acts(|r| number(&up(r)["udp"]["send_gaps"]["max_ns"]) > 50e6),
+        ),
+        // Datagrams are paced by fq only, which is not attached: half a megabyte is more than the socket
+        // buffers hold.
+        KnobCase(
+            "fq-rate",
+            &["8M", "--upload"],
+            Acts(paced),
+            Acts(|r| paced(r) || has_caveat(r, "setting_ineffective", "--fq-rate")),
+        ),
+        KnobCase(
+            "txtime",
+            &["--upload", "-b", "8M"],
+            Refused,
+            // No discipline keeps departure times here.
+            Acts(|r| {
+                let kept = &sender(r)["txtime"];
+                kept["asked"] == true
+                    && kept["effective"] == false
+                    && has_caveat(r, "setting_ineffective", "--txtime")
+            }),
+        ),
     ]
 }
 
@@ -312,6 +330,7 @@ fn offered_knobs() -> BTreeSet<String> {
 fn every_knob_that_is_offered_is_tried_here() {
     let tried: BTreeSet<String> = traffic()
         .iter()
+        .chain(&departures())
         .chain(&groups())
         .chain(&sockets())
         .chain(&hosts())
@@ -368,7 +387,8 @@ fn every_knob_acts_or_is_refused_or_is_reported_to_have_no_effect() {
     let net = Net::pair();
     let server = ServeProcess::start_in(&net, LinkSide::B, &[]);
     let port = server.port.to_string();
-    let tables = [(traffic(), false), (groups(), false), (sockets(), true), (hosts(), true)];
+    let tables =
+        [(traffic(), false), (departures(), false), (groups(), false), (sockets(), true), (hosts(), true)];
     let all = tables.iter().flat_map(|(knobs, alone)| knobs.iter().map(move |knob| (knob, *alone)));
     let tried = all.flat_map(|(knob, alone)| [false, true].map(|udp| (knob, alone, udp)));
     let wrong: Vec<String> =

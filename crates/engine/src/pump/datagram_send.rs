@@ -8,11 +8,13 @@ use std::time::Duration;
 
 use linerate_model::flow::StampLayout;
 use linerate_sock::batch::{MAX_DATAGRAM, MAX_SEGMENTS, send_segments};
+use linerate_sock::departure::DepartureClock;
 use linerate_sock::poll::Interest;
 use linerate_sock::stream::{send, set_nonblocking, set_send_timeout};
-use linerate_sock::{Moved, SockError, clock, cost, sockopt};
+use linerate_sock::{Mono, Moved, SockError, clock, cost, sockopt};
 use linerate_units::{Bitrate, Bytes};
 
+use super::departures::{self, TimedDepartures};
 use super::{PumpEnd, PumpGuard, StreamEnd, payload};
 use crate::control::PumpControl;
 use crate::counters::CounterWriter;
@@ -53,6 +55,8 @@ pub(crate) struct DatagramBatch {
     burst: usize,
     /// Whether the kernel cuts a burst into datagrams (GSO); otherwise each takes a call.
     cut: bool,
+    /// When they depart, if a queueing discipline keeps these times.
+    departures: Option<TimedDepartures>,
     layout: StampLayout,
 }
 
@@ -95,7 +99,7 @@ fn burst(
 }
 
 impl DatagramBatch {
-    pub(crate) fn new(flow: &FlowSide) -> Result<Self, SockError> {
+    pub(crate) fn new(flow: &FlowSide, clock: Option<DepartureClock>) -> Result<Self, SockError> {
         let (setup, length) = (&flow.setup, flow.setup.datagram_length());
         let paced = setup.offered.is_some() && setup.burst.is_none() && !setup.lent;
         let shortest = match setup.pacing_tick {
@@ -103,7 +107,12 @@ impl DatagramBatch {
             _ if paced => shortest_sleep(),
             _ => Duration::ZERO,
         };
-        let burst = burst(length, setup.offered, setup.burst, shortest, setup.lent);
+        let timed = clock.zip(setup.offered);
+        let burst = timed.map_or_else(
+            || burst(length, setup.offered, setup.burst, shortest, setup.lent),
+            |(_, offered)| departures::together(length, offered),
+        );
+        let departures = timed.map(|(clock, offered)| TimedDepartures::new(clock, length, offered, burst));
         let mut bytes = payload::datagrams(&setup.payload, length, burst)?;
         for datagram in bytes.chunks_mut(length) {
             stamp::write_tag(datagram, &setup.stamp, setup.tag);
@@ -115,7 +124,8 @@ impl DatagramBatch {
             .and_then(|socket| sockopt::path_mtu(socket).ok())
             .is_none_or(|mtu| length + HEADERS <= mtu as usize);
         let first = payload::first(&setup.payload, length, MAX_DATAGRAM)?;
-        Ok(Self { bytes, first, length, burst, cut: burst > 1 && fits, layout: setup.stamp })
+        let cut = burst > 1 && fits && departures.is_none();
+        Ok(Self { bytes, first, length, burst, cut, departures, layout: setup.stamp })
     }
 
     /// Datagrams per call.
@@ -145,6 +155,15 @@ impl DatagramBatch {
         let rest = whole % self.length;
         let length = if rest > 0 { whole - rest + rest.max(self.layout.length) } else { whole };
         let bytes = &mut self.bytes[..length];
+        if let Some(departures) = &mut self.departures {
+            let now = clock::now();
+            let sent_at = departures.times(now).map(|time| sent_ns + time.since(now).as_nanos() as u64);
+            for ((datagram, seq), sent_ns) in bytes.chunks_mut(self.length).zip(seq..).zip(sent_at) {
+                stamp::write(datagram, &self.layout, stream, Stamp { seq, sent_ns });
+            }
+            let packets = departures.send(socket, bytes, now)?;
+            return Ok((packets as u64, length.min(packets * self.length) as u64));
+        }
         for (datagram, seq) in bytes.chunks_mut(self.length).zip(seq..) {
             stamp::write(datagram, &self.layout, stream, Stamp { seq, sent_ns });
         }
@@ -173,6 +192,19 @@ impl DatagramBatch {
             }
         }
         Ok((packets, total))
+    }
+
+    /// Bytes that leave next in each stream after `offered` bytes of the schedule: what belongs together and is due
+    /// before `end`, at least one datagram. Other programs' ticks are those of their timers, which batches may cross; they
+    /// have no schedule here.
+    fn due(&mut self, schedule: Option<PacingSchedule>, offered: u64, end: Mono) -> u64 {
+        let in_tick = schedule.map_or(u64::MAX, |schedule| schedule.left_in_tick(offered));
+        let mut datagrams = in_tick.div_ceil(self.length as u64).min(self.burst as u64);
+        if let Some((departures, schedule)) = self.departures.as_mut().zip(schedule) {
+            departures.follow(schedule, offered);
+            datagrams = departures.before(end, datagrams).max(1);
+        }
+        datagrams * self.length as u64
     }
 
     fn count(&self, moved: Moved) -> (u64, u64) {
@@ -219,16 +251,20 @@ pub(crate) fn write(
         let pace = setup.offered.and_then(|rate| PacingSchedule::new(start, rate));
         pace.map(|pace| pace.in_ticks(setup.pacing_tick))
     };
-    let mut pace = schedule(start);
+    // What a queueing discipline keeps is handed over before its time.
+    let ahead = parcel.departures.as_ref().map_or(Duration::ZERO, TimedDepartures::ahead);
+    let mut pace = schedule(start + ahead);
     // A requested burst may be larger than a batch.
     let together = u64::from(setup.burst.unwrap_or(1).max(1)) * parcel.length as u64;
     let mut offered = 0;
-    let mut gaps = pace.is_some().then(TimeHistogram::new);
+    let timed = parcel.departures.is_some();
+    // When datagrams with departure times are handed over says nothing about their gaps.
+    let mut gaps = (pace.is_some() && !timed).then(TimeHistogram::new);
     let mut before = None;
     while flow.control.may_write() {
         let until = flow.write_until();
         if let Some(pace) = &pace {
-            let due = pace.due(offered - offered % together);
+            let due = pace.due(offered - offered % together).earlier(ahead);
             if !flow.control.sleep_until(due.min(until), PumpControl::may_write) || due >= until {
                 break;
             }
@@ -239,17 +275,14 @@ pub(crate) fn write(
                 gaps.note(u64::try_from(now.since(before).as_nanos()).unwrap_or(u64::MAX));
             }
         }
-        // Other programs' ticks are those of their timers, which batches may cross.
-        let in_tick = pace.as_ref().filter(|_| !setup.lent).map(|pace| pace.left_in_tick(offered));
-        let batch = in_tick.map_or(u64::MAX, |bytes| bytes.div_ceil(parcel.length as u64));
-        let batch = batch.min(parcel.burst as u64) * parcel.length as u64;
+        let batch = parcel.due(pace.filter(|_| !setup.lent), offered, until + ahead);
         let (mut open, mut sent) = (0, 0);
         for slot in &mut slots {
             sent = slot.burst(flow, &mut parcel, batch).max(sent);
             open += usize::from(slot.left > 0 && slot.end.trouble.is_none());
         }
         // The first call takes longer than others. Catching up would make the rate at the receiver too high.
-        if offered == 0 && !setup.lent {
+        if offered == 0 && !setup.lent && !timed {
             pace = schedule(clock::now());
         }
         // A stand-in retries a datagram that the kernel refused; otherwise its time slot has passed.

@@ -7,6 +7,7 @@ mod arrival_times;
 pub(crate) mod blocks;
 pub(crate) mod datagram_recv;
 pub(crate) mod datagram_send;
+pub(crate) mod departures;
 pub(crate) mod disk;
 pub(crate) mod epoll;
 pub(crate) mod feed;
@@ -23,6 +24,7 @@ use linerate_model::foreign_text::without_error_numbers;
 use linerate_model::{LossBursts, SendMethod, Side, Transport};
 use linerate_sock::batch::RecvBatch;
 use linerate_sock::clock::ThreadClock;
+use linerate_sock::departure::DepartureClock;
 use linerate_sock::handle::AsFd;
 use linerate_sock::poll::{Interest, wait_for};
 use linerate_sock::{SockError, affinity, clock, queues};
@@ -58,14 +60,18 @@ pub(crate) enum PumpJob {
 
 impl PumpJob {
     /// The job of each pump of the flow; all jobs are alike.
-    pub(crate) fn prepare(flow: &FlowSide, method: SendMethod) -> Result<Self, SockError> {
+    pub(crate) fn prepare(
+        flow: &FlowSide,
+        method: SendMethod,
+        clock: Option<DepartureClock>,
+    ) -> Result<Self, SockError> {
         let (setup, reads) = (&flow.setup, flow.plan.read_length(&flow.setup));
         if let Some(transactions) = &setup.transactions {
             return Ok(Self::Transactions(TransactionBuffers::new(flow, transactions)?));
         }
         if flow.sockets.udp(0).is_some() {
             return Ok(match setup.side {
-                Side::Sender => Self::Datagrams(DatagramBatch::new(flow)?),
+                Side::Sender => Self::Datagrams(DatagramBatch::new(flow, clock)?),
                 Side::Receiver => Self::Arrivals(datagram_recv::new_batch(flow)),
             });
         }

@@ -1,8 +1,9 @@
 //! Datagrams over loopback, which loses none for which the receiving socket has room.
 
-use linerate_engine::{EngineError, FlowReport, FlowSetup, Sockets, start};
+use linerate_engine::{EngineError, FlowReport, FlowSetup, Sockets, Txtime, start};
 use linerate_model::metrics::{self, loss};
-use linerate_model::{CaveatKind, UdpTally};
+use linerate_model::{Caveat, CaveatKind, Effective, UdpTally};
+use linerate_sock::departure::DepartureClock;
 use linerate_sock::poll::{Interest, wait_for};
 use linerate_sock::{Mono, clock};
 use linerate_units::{Bitrate, Bytes, Span};
@@ -101,6 +102,41 @@ fn what_is_due_within_a_period_leaves_at_its_start() {
         check_conserved(&sender, &receiver);
         assert_eq!(receiver.tally.total_bytes.get(), 300_000 * streams as u64, "{streams}");
     }
+}
+
+/// Loopback has no queue, so that what is handed over early also arrives early.
+#[test]
+fn datagrams_with_departure_times_leave_on_a_schedule_that_the_kernel_is_told() {
+    let with = |txtime, (sender, receiver): (FlowSetup, FlowSetup)| {
+        let (txtime, interface) = (Some(txtime), Some("lo".to_owned()));
+        (FlowSetup { txtime, interface, ..sender }, receiver)
+    };
+    let told = Txtime::OnClock(DepartureClock::Monotonic);
+    for (length, mbps, streams) in [(1000, 8.0, 1), (1000, 400.0, 1), (100, 100.0, 3)] {
+        let bytes = length * 300 * streams as u64 + 50;
+        let (sender, receiver) = run_udp(with(told, as_udp(sized(bytes), length, mbps)), streams);
+        check_accounted(&sender, &receiver);
+        assert_eq!(receiver.tally.total_bytes.get(), bytes.max(sender.tally.total_bytes.get()), "{mbps}");
+        assert_eq!(sender.settings.txtime, Effective { asked: Some(true), effective: Some(true) });
+        assert_eq!(sender.settings.datagrams_per_call, Some(1));
+        assert!(udp(&sender).send_gaps.is_none(), "the kernel decides them");
+        let ineffective = |caveat: &Caveat| caveat.kind == CaveatKind::SettingIneffective;
+        assert!(!sender.caveats.iter().any(ineffective), "{:?}", sender.caveats);
+        assert!(receiver.settings.txtime.asked.is_none());
+        // The last datagram is handed over half a millisecond early, or 40 datagrams if they take less.
+        let (rate, early) = (mbps * 1e6 / 8.0, Span::from_us(500));
+        let last = Span::from_ns(((300.0 - 1.0) * length as f64 / rate * 1e9) as u64);
+        assert!(sender.tally.elapsed + early >= last, "{} of {last}", sender.tally.elapsed);
+    }
+    let (sender, _) = run_udp(with(told, as_udp(timed(200), 1000, 8.0)), 1);
+    assert!(udp(&sender).packets <= 200, "{}", udp(&sender).packets);
+    // The program keeps the times itself, and says so.
+    let (sender, receiver) = run_udp(with(Txtime::ByDiscipline, as_udp(sized(20_000), 1000, 8.0)), 1);
+    check_accounted(&sender, &receiver);
+    assert_eq!(sender.settings.txtime, Effective { asked: Some(true), effective: Some(false) });
+    assert_eq!(udp(&sender).send_gaps.unwrap().count, 19);
+    let caveat = sender.caveats.iter().find(|caveat| caveat.kind == CaveatKind::SettingIneffective).unwrap();
+    assert!(caveat.text.contains("fq and etf") && caveat.text.contains("lo has noqueue"), "{}", caveat.text);
 }
 
 #[test]

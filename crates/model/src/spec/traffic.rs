@@ -79,6 +79,13 @@ pub struct Traffic {
     #[cfg_attr(feature = "clap", arg(long, value_name = "RATE", help_heading = "Traffic"))]
     #[serde(rename = "fq_rate_bps", skip_serializing_if = "Option::is_none")]
     pub fq_rate: Option<Bitrate>,
+    /// Give each datagram its time of departure, which the queueing discipline fq or etf keeps (SO_TXTIME); needs -u
+    #[cfg_attr(
+        feature = "clap",
+        arg(long, conflicts_with_all = ["burst_period", "mptcp"], help_heading = "Traffic")
+    )]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub txtime: bool,
     /// Bytes per write; for UDP the payload of one datagram [default: by stream count, for UDP by the path]
     #[cfg_attr(feature = "clap", arg(short = 'l', long, value_name = "BYTES", help_heading = "Traffic"))]
     #[serde(rename = "length_bytes", skip_serializing_if = "Option::is_none")]
@@ -136,6 +143,7 @@ impl Default for Traffic {
             rate: None,
             burst_period: None,
             fq_rate: None,
+            txtime: false,
             length: None,
             omit: None,
             interval: Span::from_secs(1),
@@ -340,7 +348,7 @@ impl Traffic {
     }
 
     /// The settings that apply only to a stream of data, and whether they were given.
-    pub(super) fn stream_knobs(&self) -> [(bool, &'static str); 12] {
+    pub(super) fn stream_knobs(&self) -> [(bool, &'static str); 13] {
         [
             (self.upload, "--upload"),
             (self.download, "--download"),
@@ -350,6 +358,7 @@ impl Traffic {
             (self.rate.is_some(), "--bitrate"),
             (self.burst_period.is_some(), "--burst-period"),
             (self.fq_rate.is_some(), "--fq-rate"),
+            (self.txtime, "--txtime"),
             (self.length.is_some(), "--length"),
             (self.read_rate.is_some(), "--read-rate"),
             (self.until.is_some(), "--until"),
@@ -357,22 +366,11 @@ impl Traffic {
         ]
     }
 
-    pub(super) fn check(&self) -> Result<(), SpecError> {
+    /// Checks when what is sent leaves.
+    fn check_departures(&self) -> Result<(), SpecError> {
         let fail = |knob, trouble: &str, remedy: &str| {
             Err(SpecError { knob, trouble: trouble.to_owned(), remedy: remedy.to_owned() })
         };
-        if self.streams == 0 || self.streams > 10_000 {
-            return fail("--parallel", "the number of streams is out of range", "give 1 to 10000");
-        }
-        if self.duration.is_some_and(|d| d < Span::from_ms(10) || d > MAX_DURATION) {
-            return fail("--time", "the time is out of range", "give 0.01 to 86400 seconds");
-        }
-        if self.bytes.is_some_and(|b| b.get() == 0) {
-            return fail("--bytes", "there is nothing to send", "give at least 1 byte");
-        }
-        if self.blocks == Some(0) {
-            return fail("--blockcount", "there is nothing to send", "give at least 1 block");
-        }
         if let Some(period) = self.burst_period {
             if period < Span::from_ms(1) || period > Span::from_secs(60) {
                 return fail("--burst-period", "the time is out of range", "give 1ms to 60 seconds");
@@ -395,6 +393,46 @@ impl Traffic {
                 return fail("--burst-period", "--fq-rate would spread each burst", "remove one of them");
             }
         }
+        if self.txtime {
+            if !self.udp {
+                let trouble = "only datagrams depart one by one";
+                return fail("--txtime", trouble, "add -u; --fq-rate paces TCP");
+            }
+            if self.offered().is_none() {
+                return fail(
+                    "--txtime",
+                    "without a rate there are no times to keep",
+                    "give the rate with -b",
+                );
+            }
+            if self.burst_period.is_some() {
+                let trouble = "the datagrams of a burst have no times of their own";
+                return fail("--txtime", trouble, "remove --burst-period");
+            }
+        }
+        if self.fq_rate.is_some_and(|r| r.bps() < 8.0) {
+            return fail("--fq-rate", "the rate is too small", "give at least 8 bit/s");
+        }
+        Ok(())
+    }
+
+    pub(super) fn check(&self) -> Result<(), SpecError> {
+        let fail = |knob, trouble: &str, remedy: &str| {
+            Err(SpecError { knob, trouble: trouble.to_owned(), remedy: remedy.to_owned() })
+        };
+        if self.streams == 0 || self.streams > 10_000 {
+            return fail("--parallel", "the number of streams is out of range", "give 1 to 10000");
+        }
+        if self.duration.is_some_and(|d| d < Span::from_ms(10) || d > MAX_DURATION) {
+            return fail("--time", "the time is out of range", "give 0.01 to 86400 seconds");
+        }
+        if self.bytes.is_some_and(|b| b.get() == 0) {
+            return fail("--bytes", "there is nothing to send", "give at least 1 byte");
+        }
+        if self.blocks == Some(0) {
+            return fail("--blockcount", "there is nothing to send", "give at least 1 block");
+        }
+        self.check_departures()?;
         if self.omit.is_some_and(|o| o > Span::from_secs(600)) {
             return fail("--omit", "the omitted time is out of range", "give 0 to 600 seconds");
         }
@@ -419,9 +457,6 @@ impl Traffic {
         }
         if self.read_rate.is_some_and(|r| r.bps() < 8.0) {
             return fail("--read-rate", "the rate is too small", "give at least 8 bit/s");
-        }
-        if self.fq_rate.is_some_and(|r| r.bps() < 8.0) {
-            return fail("--fq-rate", "the rate is too small", "give at least 8 bit/s");
         }
         multicast::check(self)
     }

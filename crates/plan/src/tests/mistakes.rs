@@ -134,7 +134,7 @@ fn axes() {
     wrong(
         "axis.speed = [1]",
         expect![[r#"
-            plan.toml:1:6: axis 'speed' does not name a knob; known are affinity, bidir, bind_address, bind_device, blocks, burst_period, busy_poll, bytes, congestion, download, dscp, duration, fast_open, fq_rate, interval, io, ipv4, ipv6, length, link, mptcp, mss, multicast, no_delay, no_latency, no_sampling, notsent_lowat, omit, pipeline, quick_ack, rate, read_rate, request_size, requests, requests_per_second, response_size, server_affinity, skip_rx_copy, source_port, spin, streams, tos, ttl, udp, until, upload, window, workload, zerocopy; or give what it sweeps with key = "…"
+            plan.toml:1:6: axis 'speed' does not name a knob; known are affinity, bidir, bind_address, bind_device, blocks, burst_period, busy_poll, bytes, congestion, download, dscp, duration, fast_open, fq_rate, interval, io, ipv4, ipv6, length, link, mptcp, mss, multicast, no_delay, no_latency, no_sampling, notsent_lowat, omit, pipeline, quick_ack, rate, read_rate, request_size, requests, requests_per_second, response_size, server_affinity, skip_rx_copy, source_port, spin, streams, tos, ttl, txtime, udp, until, upload, window, workload, zerocopy; or give what it sweeps with key = "…"
                 axis.speed = [1]
                      ^"#]],
     );

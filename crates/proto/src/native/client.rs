@@ -7,7 +7,7 @@ use linerate_units::{Bytes, Span, Timestamp};
 use super::VERSION;
 use super::link::NativeConnection;
 use super::message::{
-    AskedFlow, MULTICAST, NativeMessage, SENDING, SWEEP, TRANSACTIONS, both_can, capabilities,
+    AskedFlow, MULTICAST, NativeMessage, SENDING, SWEEP, TRANSACTIONS, TXTIME, both_can, capabilities,
     cookie_from_text,
 };
 use super::phase::Phase;
@@ -189,7 +189,9 @@ impl ClientSession {
                 let transport = Some(self.hello.spec.traffic.transport().name());
                 let sending = self.hello.spec.shapes_sending().then_some(SENDING);
                 let multicast = self.hello.spec.traffic.multicast.is_some().then_some(MULTICAST);
-                for needed in [transport, sweep, transactions, sending, multicast].into_iter().flatten() {
+                let txtime = self.hello.spec.traffic.txtime.then_some(TXTIME);
+                let needed = [transport, sweep, transactions, sending, multicast, txtime];
+                for needed in needed.into_iter().flatten() {
                     if !capabilities.iter().any(|name| name == needed) {
                         return Err(PeerError::Lacks { what: needed, can: theirs.join(", ").into() });
                     }

@@ -96,9 +96,12 @@ pub(super) const SENDING: &str = "sending";
 /// Capability: receives datagrams that are sent to a multicast group.
 pub(super) const MULTICAST: &str = "multicast";
 
+/// Capability: gives datagrams their times of departure.
+pub(super) const TXTIME: &str = "txtime";
+
 /// The capabilities of this version beyond the basic dialogue.
 pub(super) fn capabilities() -> Vec<ForeignText> {
-    ["tcp", "udp", "mptcp", "probe_udp", "probe_tcp", SWEEP, TRANSACTIONS, SENDING, MULTICAST]
+    ["tcp", "udp", "mptcp", "probe_udp", "probe_tcp", SWEEP, TRANSACTIONS, SENDING, MULTICAST, TXTIME]
         .map(ForeignText::from)
         .to_vec()
 }

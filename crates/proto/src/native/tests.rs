@@ -434,6 +434,9 @@ fn a_server_that_lacks_a_feature_is_distinguished_from_a_broken_one() {
     };
     let older = welcome(r#"["udp","sending"]"#, to_a_group).unwrap_err();
     assert_eq!(older, PeerError::Lacks { what: "multicast", can: "udp, sending".into() });
+    let with_times = |spec: &mut TestSpec| (spec.traffic.udp, spec.traffic.txtime) = (true, true);
+    let older = welcome(r#"["udp","sending"]"#, with_times).unwrap_err();
+    assert_eq!(older, PeerError::Lacks { what: "txtime", can: "udp, sending".into() });
 }
 
 #[test]

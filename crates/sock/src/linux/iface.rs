@@ -88,6 +88,15 @@ pub fn root_queue(index: u32) -> Result<Option<QueueCounts>, SockError> {
     netlink::root_counts(index)
 }
 
+/// Kinds of the queueing disciplines that hold or distribute what an interface sends, each as often as it is there: `mq`,
+/// `fq`, `fq` for an interface with two queues.
+///
+/// # Errors
+/// The routing socket does not answer.
+pub fn queue_kinds(index: u32) -> Result<Vec<String>, SockError> {
+    netlink::kinds(index)
+}
+
 /// Current name of the interface with that index; `None` if it no longer exists.
 #[must_use]
 pub fn name_of(index: u32) -> Option<String> {

@@ -20,6 +20,14 @@ pub const fn root_queue(_index: u32) -> Result<Option<QueueCounts>, SockError> {
     Ok(None)
 }
 
+/// Kinds of the queueing disciplines of an interface: always none.
+///
+/// # Errors
+/// None.
+pub const fn queue_kinds(_index: u32) -> Result<Vec<String>, SockError> {
+    Ok(Vec::new())
+}
+
 /// Current name of the interface with that index: always absent.
 #[must_use]
 pub const fn name_of(_index: u32) -> Option<String> {

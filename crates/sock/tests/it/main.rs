@@ -2,6 +2,7 @@
 //! with `cargo test -p linerate-sock -- --ignored`.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail like tests")]
 
+mod departure;
 mod ground;
 mod host_settings;
 mod multicast;

@@ -26,6 +26,25 @@ pub(crate) fn root_counts(index: u32) -> Result<Option<QueueCounts>, SockError> 
     Ok(found)
 }
 
+/// Kinds of all disciplines of an interface that hold or distribute what it sends, as the kernel lists them.
+pub(crate) fn kinds(index: u32) -> Result<Vec<String>, SockError> {
+    let mut kinds = Vec::new();
+    dump(libc::RTM_GETQDISC, &[0; TCMSG], |kind, body| {
+        kinds.extend((kind == libc::RTM_NEWQDISC).then(|| kind_for_sending(body, index)).flatten());
+        false
+    })?;
+    Ok(kinds)
+}
+
+/// `clsact` and `ingress` have no queue.
+fn kind_for_sending(body: &[u8], index: u32) -> Option<String> {
+    if word(body, 4) != Some(index) {
+        return None;
+    }
+    let kind = string(find(body.get(TCMSG..)?, TCA_KIND)?);
+    (!matches!(kind.as_str(), "clsact" | "ingress")).then_some(kind)
+}
+
 /// The `htb` classes of an interface.
 fn classes(index: u32) -> Result<Vec<ClassCounts>, SockError> {
     let mut about = [0; TCMSG];
@@ -191,7 +210,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_bytes_make_the_decoder_panic(bytes in proptest::collection::vec(any::<u8>(), 0..150)) {
-            let _ = (decode(&bytes, 0), decode_class(&bytes, 0));
+            let _ = (decode(&bytes, 0), decode_class(&bytes, 0), kind_for_sending(&bytes, 0));
         }
     }
 }
