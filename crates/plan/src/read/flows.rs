@@ -135,6 +135,20 @@ impl PlanReader<'_> {
                 }
             }
         }
+        let to_a_group = self.document.table("test").is_some_and(|test| test.get(GROUP).is_some());
+        for (number, flow) in flows.iter().enumerate() {
+            let shares = |other: &&Flow| other.from == flow.from && other.test == flow.test;
+            let to_a_group = to_a_group || flow.test.contains_key(GROUP);
+            let first = flows[..number].iter().find(shares).filter(|_| to_a_group);
+            if let Some(first) = first.filter(|first| (first.at, &first.after) != (flow.at, &flow.after)) {
+                let text = format!(
+                    "flow.{}.at: this flow and '{}' share one sender to a multicast group, which starts once; give both \
+                     the same at and after",
+                    flow.name, first.name
+                );
+                found.push((place(&flow.name, if flow.at == first.at { "after" } else { "at" }), text));
+            }
+        }
         if let Some(flow) = in_a_circle(flows) {
             let text = format!(
                 "flow.{}.after: these flows wait for each other; remove `after` from one of them",
@@ -151,6 +165,9 @@ impl PlanReader<'_> {
         }
     }
 }
+
+/// The knob of a multicast group.
+const GROUP: &str = "multicast";
 
 /// A flow that waits for itself, directly or through others.
 fn in_a_circle(flows: &[Flow]) -> Option<&Flow> {

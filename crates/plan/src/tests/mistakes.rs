@@ -56,6 +56,31 @@ fn keys_and_knobs() {
 }
 
 #[test]
+fn flows_that_share_a_sender_start_together() {
+    let plan = |group: &str, own: &str| {
+        format!(
+            "{group}[flow.x]\nfrom = \"a\"\nto = \"b\"\n{own}[flow.y]\nfrom = \"a\"\nto = \"b\"\nat = \"1s\"\n{own}"
+        )
+    };
+    let group = "udp = true\nmulticast = \"239.1.2.3\"\n";
+    wrong(
+        &plan(&format!("[test]\n{group}"), ""),
+        expect![[r#"
+        plan.toml:10:6: flow.y.at: this flow and 'x' share one sender to a multicast group, which starts once; give both the same at and after
+            at = "1s"
+                 ^"#]],
+    );
+    wrong(
+        &plan("", &group.replace("udp", "test.udp").replace("multi", "test.multi")),
+        expect![[r#"
+        plan.toml:9:6: flow.y.at: this flow and 'x' share one sender to a multicast group, which starts once; give both the same at and after
+            at = "1s"
+                 ^"#]],
+    );
+    assert!(try_plan(&plan("", ""), &[]).is_ok(), "each has a sender of its own");
+}
+
+#[test]
 fn a_port_behind_an_address_says_where_it_belongs() {
     wrong(
         "[host.c]\naddress = \"192.0.2.1:5202\"",
