@@ -12,19 +12,24 @@ use linerate_sock::{SocketOptions, clock, iface, open, routing, stream};
 /// An instruction: operation, destination and source register, offset, value.
 type Instruction = (u8, u8, u8, i16, i32);
 
-/// Drops every packet whose departure time is not within the next second of the clock that the helper reads.
+/// Drops every packet whose departure time is not within the next ten seconds of the clock that the helper reads.
 ///
 /// # Source
 /// RFC 9669; `linux/bpf.h`: `tstamp` in `__sk_buff` is at byte 152
-fn within_a_second(read_clock: i32) -> [Instruction; 9] {
+fn within_ten_seconds(read_clock: i32) -> [Instruction; 13] {
     const PASS: i32 = 0;
     const DROP: i32 = 2;
+    let two_seconds_later = (0x07, 0, 0, 0, 2_000_000_000); // r0 += 2 s
     [
-        (0x79, 6, 1, 152, 0),           // r6 = packet.tstamp
-        (0x85, 0, 0, 0, read_clock),    // r0 = now
-        (0xBD, 6, 0, 4, 0),             // if r6 <= r0, drop
-        (0x07, 0, 0, 0, 1_000_000_000), // r0 += 1 s
-        (0x2D, 6, 0, 2, 0),             // if r6 > r0, drop
+        (0x79, 6, 1, 152, 0),        // r6 = packet.tstamp
+        (0x85, 0, 0, 0, read_clock), // r0 = now
+        (0xBD, 6, 0, 8, 0),          // if r6 <= r0, drop
+        two_seconds_later,
+        two_seconds_later,
+        two_seconds_later,
+        two_seconds_later,
+        two_seconds_later,
+        (0x2D, 6, 0, 2, 0), // if r6 > r0, drop
         (0xB7, 0, 0, 0, PASS),
         (0x95, 0, 0, 0, 0),
         (0xB7, 0, 0, 0, DROP),
@@ -86,7 +91,7 @@ fn every_datagram_carries_its_departure_time_by_the_clock_of_the_discipline() {
     {
         with_netns_fd(&create().unwrap(), || {
             assert!(Command::new("ip").args(["link", "set", "lo", "up"]).status().unwrap().success());
-            let _watched = watch(routing::index_of("lo").unwrap(), &within_a_second(read_clock));
+            let _watched = watch(routing::index_of("lo").unwrap(), &within_ten_seconds(read_clock));
             let options = SocketOptions::default();
             let receiver = open::bind_udp((Ipv4Addr::LOCALHOST, 0).into(), &options).unwrap();
             let sender = open::connect_udp(receiver.local, &options).unwrap().socket;
@@ -94,7 +99,7 @@ fn every_datagram_carries_its_departure_time_by_the_clock_of_the_discipline() {
             DepartureBatch::enable(&sender, departures).unwrap();
             let mut batch = DepartureBatch::new(departures, 3);
             let now = clock::now();
-            let times = [500, 400, 3000, 600].map(|ms| now + Duration::from_millis(ms));
+            let times = [9000, 8000, 30_000, 9500].map(|ms| now + Duration::from_millis(ms));
             // Room for three, of which the last departs later than the program lets pass.
             assert_eq!(batch.send(&sender, b"one two late more", 4, times.into_iter()).unwrap(), 3);
             assert_eq!(batch.send(&sender, b"end", 4, times.into_iter()).unwrap(), 1);
