@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use libc::{IPPROTO_IP, IPPROTO_IPV6, SOL_SOCKET, SOL_UDP};
 
+use super::reply::answering;
 pub use crate::datagram::Ancillary;
-use crate::reply::answering;
 
 /// Length, level and type, as the C compiler lays them out.
 const HEADER: usize = size_of::<libc::cmsghdr>();

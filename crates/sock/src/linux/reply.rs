@@ -24,6 +24,16 @@ pub fn note_destinations(socket: &UdpSocket) -> Result<(), SockError> {
     }
 }
 
+/// The address of this host at which a datagram arrived, if an answer can come from it; groups cannot send, and an address
+/// of one link needs its interface, which the kernel finds.
+pub(crate) fn answering(address: IpAddr) -> Option<IpAddr> {
+    let (own, group) = match address.to_canonical() {
+        IpAddr::V4(v4) => (v4.is_unspecified(), v4.is_multicast() || v4.is_broadcast()),
+        IpAddr::V6(v6) => (v6.is_unspecified() || v6.is_unicast_link_local(), v6.is_multicast()),
+    };
+    (!own && !group).then_some(address)
+}
+
 /// Sends a datagram from this address.
 pub(crate) fn send_from(
     socket: &UdpSocket,
@@ -57,4 +67,22 @@ pub(crate) fn send_from(
         .sendmsg(&header, libc::MSG_NOSIGNAL)
         .map(|_| ())
         .map_err(|source| SockError::new("send a datagram from", source).at(to))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_come_from_addresses_that_can_send() {
+        let own = |text: &str| answering(text.parse().unwrap());
+        for address in ["192.0.2.7", "127.0.0.1", "::1", "2001:db8::7", "::ffff:192.0.2.7"] {
+            assert_eq!(own(address), address.parse().ok(), "{address}");
+        }
+        for other in
+            ["0.0.0.0", "::", "224.0.0.5", "255.255.255.255", "ff02::1", "fe80::1", "::ffff:239.1.1.1"]
+        {
+            assert_eq!(own(other), None, "{other}");
+        }
+    }
 }
