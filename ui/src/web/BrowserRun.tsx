@@ -89,16 +89,14 @@ function said(test: BrowserTest): string {
 
 /** What is unusual. */
 function Notice({ test, host }: { test: BrowserTest; host: string }) {
-  const { state, why, run, silentSince } = test;
+  const { state, why, run, silentSince, retryMs = RETRY_MS } = test;
   if (state === "busy")
     return (
       <div class="verdict">
         <p class="statement">
           {host} is busy{why ? `: ${why}` : ""}.
         </p>
-        <p>
-          It is asked again every {plural(RETRY_MS / 1000, "second")}, and the test then starts by itself.
-        </p>
+        <p>It is asked again every {plural(retryMs / 1000, "second")}, and the test then starts by itself.</p>
       </div>
     );
   if (state === "failed")

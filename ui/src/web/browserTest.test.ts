@@ -150,11 +150,13 @@ test("a busy host is asked again with another ticket, until it is free", async (
   expect(now().why).toBeUndefined();
 });
 
-test("without a ticket there is no test, and a service that has none yet is asked again", async () => {
+test("without a ticket there is no test, and a service that has none is asked again when it says", async () => {
   tickets.mockRejectedValueOnce(new Problem(429, { detail: "too many tickets", retry_after: 5 }));
   await start();
-  expect(now()).toMatchObject({ state: "busy", why: "too many tickets" });
-  await vi.advanceTimersByTimeAsync(RETRY_MS);
+  expect(now()).toMatchObject({ state: "busy", why: "too many tickets", retryMs: 5000 });
+  await vi.advanceTimersByTimeAsync(4999);
+  expect(FakeSocket.all.length).toBe(0);
+  await vi.advanceTimersByTimeAsync(1);
   expect(FakeSocket.all.length).toBe(1);
   cancel();
   tickets.mockRejectedValueOnce(new Problem(401, { detail: "sign in" }));

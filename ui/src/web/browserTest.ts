@@ -46,6 +46,8 @@ export interface BrowserTest {
   state: "connecting" | "busy" | "measuring" | "finished" | "failed";
   /** Why the host is busy, or why the test failed. */
   why?: string;
+  /** After which time a busy host is asked again. */
+  retryMs?: number;
   /** The run in the archive. */
   run?: string;
   live: Live;
@@ -118,7 +120,8 @@ export function startBrowserTest(
     } catch (error) {
       if (over) return;
       const problem = asProblem(error);
-      return problem.retryAfter === undefined ? fail(problem.message) : busy(problem.message);
+      if (problem.retryAfter === undefined) return fail(problem.message);
+      return busy(problem.message, problem.retryAfter * 1000);
     }
     if (over) return;
     path = `//${host.name}:${host.port}/linerate/browser/${ticket}`;
@@ -178,15 +181,15 @@ export function startBrowserTest(
     if (message.kind === "failed") fail(message.why ?? "The host ended the test.");
   }
 
-  /** The host measures something else: another attempt in a moment. */
-  function busy(why: string | undefined): void {
+  /** The host measures something else, or gives no ticket now: another attempt in a moment. */
+  function busy(why: string | undefined, afterMs = RETRY_MS): void {
     clearInterval(watchdog);
     const old = socket;
     socket = undefined;
     old?.close();
     const because = why ?? test.why;
-    set({ state: "busy", ...(because ? { why: because } : {}), live: waiting(test.live) });
-    retry = setTimeout(connect, RETRY_MS);
+    set({ state: "busy", retryMs: afterMs, ...(because ? { why: because } : {}), live: waiting(test.live) });
+    retry = setTimeout(connect, afterMs);
   }
 
   function open(direction: Direction, streams: number): void {

@@ -18,7 +18,6 @@ use super::open_port::OpenPort;
 use super::registry::DataSocket;
 use crate::probe::{arrival, reply as probe_reply};
 use crate::setup::UDP_RCV_BUF;
-use crate::stand_in::Incoming;
 
 /// Most datagrams of a port that are read at once; what arrives at the other ports comes next.
 const BATCH: usize = 16;
@@ -73,8 +72,7 @@ fn forward(port: &OpenPort, from: SocketAddr, datagram: &Datagram<'_>, shared: &
         Detected::Nobody => None,
     });
     if let Some(inbox) = its {
-        let (port, to, bytes) = (port.number, datagram.ancillary.destination, bytes.to_vec());
-        inbox.put(Incoming::Datagram { port, from, to, bytes });
+        inbox.put_datagram(port.number, from, datagram.ancillary.destination, bytes.to_vec());
     }
 }
 

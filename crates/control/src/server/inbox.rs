@@ -96,10 +96,10 @@ impl Inbox {
     }
 
     /// Adds a datagram, or drops it if there is no room.
-    pub(super) fn put(&self, datagram: Incoming) {
+    pub(super) fn put_datagram(&self, port: u16, from: SocketAddr, to: Option<IpAddr>, bytes: Vec<u8>) {
         let mut arrived = locked(&self.arrived);
         if arrived.len() < MAX_WAITING {
-            arrived.push_back(datagram);
+            arrived.push_back(Incoming::Datagram { port, from, to, bytes });
             self.waker.wake();
         }
     }
