@@ -57,19 +57,16 @@ pub(crate) fn draw(record: &RunRecord, view: &TextLayout) -> Exit {
 ///
 /// # Errors
 /// It has another extension, needs the front end, or its folder does not exist.
-pub(crate) fn check_file(flag: &str, path: &Path, endings: &str) -> Result<(), CommandError> {
-    file_error(flag, path, endings).map_or(Ok(()), |error| Err(CommandError::usage(error)))
-}
-
-fn file_error(flag: &str, path: &Path, endings: &str) -> Option<String> {
-    if !has_extension(path, endings) {
-        return Some(format!("{flag} {}: the name must end in {endings}", path.display()));
-    }
-    if Format::of_file(path) == Some(Format::Html) && front_end::assets().is_none() {
-        return Some(format!("{flag} {}: {}", path.display(), front_end::MISSING));
-    }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty())?;
-    (!folder.is_dir()).then(|| format!("{flag} {}: there is no folder {}", path.display(), folder.display()))
+pub(crate) fn check_file(flag: &str, path: Option<&Path>, endings: &str) -> Result<(), CommandError> {
+    let Some(path) = path else { return Ok(()) };
+    let needs_front_end = Format::of_file(path) == Some(Format::Html);
+    let why = match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        _ if !has_extension(path, endings) => format!("the name must end in {endings}"),
+        _ if needs_front_end && front_end::assets().is_none() => front_end::MISSING.to_owned(),
+        Some(folder) if !folder.is_dir() => format!("there is no folder {}", folder.display()),
+        _ => return Ok(()),
+    };
+    Err(CommandError::usage(format!("{flag} {}: {why}", path.display())))
 }
 
 #[cfg(test)]
@@ -78,7 +75,10 @@ mod tests {
 
     #[test]
     fn the_report_says_its_format_by_its_name() {
-        let trouble = |name: &str| file_error("--report", Path::new(name), ".csv, .md or .txt");
+        let trouble = |name: &str| {
+            let checked = check_file("--report", Some(Path::new(name)), ".csv, .md or .txt");
+            checked.err().map(CommandError::into_text)
+        };
         assert!(trouble("b.pdf").unwrap().contains(".csv"));
         assert!(trouble("b").unwrap().contains(".csv"));
         assert!(trouble("/no/such/folder/b.md").unwrap().contains("no folder"));

@@ -65,10 +65,11 @@ impl Signals {
     ///
     /// # Errors
     /// The host refuses handlers or threads.
-    pub(crate) fn hand_over(signals: &[i32], act: impl Fn(i32) + Send + 'static) -> std::io::Result<()> {
-        let mut coming = Coming::new(signals)?;
+    pub(crate) fn hand_over(signals: &[i32], act: impl Fn(i32) + Send + 'static) -> Result<(), CommandError> {
+        let failed = |error| CommandError::failed(format!("cannot wait for signals: {error}"));
+        let mut coming = Coming::new(signals).map_err(failed)?;
         let handler = thread::spawn("signals", move || coming.forever().for_each(act));
-        handler.map(drop).map_err(|error| error.source)
+        handler.map(drop).map_err(|error| failed(error.source))
     }
 
     /// Ignores the signals that end a program.

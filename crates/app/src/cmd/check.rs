@@ -64,14 +64,11 @@ pub(crate) fn run(args: &CheckArgs) -> Result<Exit, CommandError> {
 
 /// 4 if a figure is impossible, 1 if nothing was read, 3 if a test is not accepted, otherwise 0.
 fn exit(counts: VerdictCounts, accepted: bool) -> Exit {
-    if counts.impossible > 0 {
-        Exit::Impossible
-    } else if counts.all() == 0 {
-        Exit::Failed
-    } else if !accepted {
-        Exit::Broken
-    } else {
-        Exit::Done
+    match (counts.impossible, counts.all()) {
+        (1.., _) => Exit::Impossible,
+        (_, 0) => Exit::Failed,
+        _ if !accepted => Exit::Broken,
+        _ => Exit::Done,
     }
 }
 

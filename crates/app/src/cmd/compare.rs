@@ -45,9 +45,7 @@ pub(crate) struct CompareArgs {
 
 /// Compares, and prints the table.
 pub(crate) fn run(args: &CompareArgs) -> Result<Exit, CommandError> {
-    if let Some(path) = &args.report {
-        check_file("--report", path, ".html")?;
-    }
+    check_file("--report", args.report.as_deref(), ".html")?;
     let request = CompareRequest {
         runs: &args.runs,
         axis: args.axis.as_deref(),

@@ -91,8 +91,7 @@ fn carry_out(args: &CoordinatorOptions, archive: Option<String>) -> Result<Exit,
     let signals = Signals::catch_these(&SERVICE_STOP_SIGNALS)?;
     let reload = Arc::new(AtomicBool::new(false));
     let noticed = Arc::clone(&reload);
-    Signals::hand_over(&[SIGHUP], move |_| noticed.store(true, Ordering::Relaxed))
-        .map_err(|error| CommandError::failed(format!("cannot wait for signals: {error}")))?;
+    Signals::hand_over(&[SIGHUP], move |_| noticed.store(true, Ordering::Relaxed))?;
     let token = read_token(&args.agent_token_file)?;
     let config = args.config(token, archive, tell)?;
     let mut service = FleetService::open(config)?;

@@ -147,8 +147,7 @@ fn perform(prepared: PreparedTool) -> Result<Exit, CommandError> {
     } = prepared;
     let interrupts = Arc::new(Interrupts::new().map_err(CommandError::failed)?);
     let raised = Arc::clone(&interrupts);
-    Signals::hand_over(&STOP_SIGNALS, move |signal| raised.raise(signal))
-        .map_err(|error| CommandError::failed(format!("cannot catch signals: {error}")))?;
+    Signals::hand_over(&STOP_SIGNALS, move |signal| raised.raise(signal))?;
     let lab = LabPortObserver::from_environment();
     // The tools' command lines have no option for it.
     let location = std::env::var("LINERATE_ARCHIVE").ok().filter(|location| !location.is_empty());

@@ -71,12 +71,8 @@ pub(crate) fn run(args: &SweepArgs) -> Result<Exit, CommandError> {
     let spec = TestSpec::of_sweep(args.sweep.clone(), args.socket.clone(), args.hosts.clone());
     spec.check().map_err(CommandError::usage)?;
     let output = &args.output;
-    if let Some(path) = &output.report {
-        check_file("--report", path, SWEEP_EXTENSIONS)?;
-    }
-    if let Some(path) = &output.svg {
-        check_file("--svg", path, ".svg")?;
-    }
+    check_file("--report", output.report.as_deref(), SWEEP_EXTENSIONS)?;
+    check_file("--svg", output.svg.as_deref(), ".svg")?;
     let request = MeasureRequest {
         host: &args.host,
         port: args.port,

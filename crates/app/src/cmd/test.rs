@@ -80,9 +80,7 @@ struct OutputArgs {
 /// Measures, and prints the result.
 pub(crate) fn run(args: &TestArgs) -> Result<Exit, CommandError> {
     args.spec.check().and_then(|()| args.spec.check_client()).map_err(CommandError::usage)?;
-    if let Some(path) = &args.output.report {
-        check_file("--report", path, RUN_EXTENSIONS)?;
-    }
+    check_file("--report", args.output.report.as_deref(), RUN_EXTENSIONS)?;
     let output = &args.output;
     let request = MeasureRequest {
         host: &args.host,

@@ -38,7 +38,7 @@ pub(super) fn run(args: &SwitchArgs) -> Result<Exit, CommandError> {
     let Ok(switch) = LabSwitch::create(&name, &state) else { return Ok(Exit::Failed) };
     let stopper = switch.stopper();
     Signals::hand_over(&ending(), move |_| stopper.stop()).map_err(|error| {
-        refuse(&format!("cannot wait for signals: {error}"));
+        refuse(&error.into_text());
         Exit::Failed
     })?;
     match switch.run(args.tied) {
