@@ -1,9 +1,13 @@
-//! The progress of a running plan: one line that follows it on a terminal, and one line per trial elsewhere.
+//! The progress of a running plan: one line that follows it on a terminal, one line per trial elsewhere, and frames for
+//! other viewers.
+
+use std::fmt;
 
 use linerate_model::foreign_text::one_line;
-use linerate_model::{Direction, Outcome, PlanRecord};
+use linerate_model::{Direction, ForeignText, Outcome, PlanRecord};
 use linerate_plan::{Plan, PlanProgress, RunMeasurements, TrialFigures, TrialTask};
 use linerate_units::{Bitrate, Bytes, Span};
+use serde::Serialize;
 
 use crate::plan_preview::long_time;
 
@@ -20,6 +24,73 @@ pub struct PlanLive {
     elapsed: Span,
     trial: String,
     flows: Vec<FlowRate>,
+}
+
+/// What viewers of a running plan see, a few times a second.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PlanFrame {
+    /// Completed positions in the order of trials; a search is one position.
+    pub done: usize,
+    /// Number of all positions; a plan that ends when it is sure enough does not need all of them.
+    pub of: usize,
+    /// Estimated time until the end of the plan, at most.
+    pub left_seconds: f64,
+    /// The point and the repeat of the trial that runs; absent before the first one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trial: Option<ForeignText>,
+    /// The flows of the plan.
+    pub flows: Vec<PlanFlowFrame>,
+}
+
+/// A flow of a running plan.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PlanFlowFrame {
+    /// Its name.
+    pub name: ForeignText,
+    /// The receiver's rate now; absent if it does not run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bitrate_bps: Option<f64>,
+}
+
+/// A trial that has ended.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct EndedTrial {
+    /// Its number among all trials that have ended, from 1.
+    pub number: usize,
+    /// Its position in the order of trials, from 1; the trials of a search share one.
+    pub position: usize,
+    /// Number of all positions.
+    pub of: usize,
+    /// The point and the repeat.
+    pub trial: ForeignText,
+    /// The results in words, or why there are none.
+    pub result: ForeignText,
+    /// Whether all flows were measured.
+    pub measured: bool,
+    /// The goodput of each flow and direction.
+    pub goodputs: Vec<TrialGoodput>,
+}
+
+/// The goodput of a flow in a trial.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TrialGoodput {
+    /// The flow.
+    pub flow: ForeignText,
+    /// Direction, seen from the client.
+    pub direction: Direction,
+    /// What the receiver read.
+    pub bitrate_bps: f64,
+}
+
+/// One line.
+impl fmt::Display for EndedTrial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}  {}: {}", self.position, self.of, self.trial, self.result)
+    }
 }
 
 /// A flow of the trial, and its rate now.
@@ -69,14 +140,30 @@ impl PlanLive {
         one_line(&line).chars().take(columns).collect()
     }
 
-    /// The line for a trial that has ended, which is the last one in `record`: its results, or why it has none.
+    /// What viewers see of the trial that runs, `since` its beginning.
     #[must_use]
-    pub fn trial_line(
+    pub fn frame(&self, since: Span) -> PlanFrame {
+        let flow = |flow: &FlowRate| PlanFlowFrame {
+            name: flow.name.as_str().into(),
+            bitrate_bps: flow.rate.map(Bitrate::bps),
+        };
+        PlanFrame {
+            done: self.progress.done,
+            of: self.progress.of,
+            left_seconds: left(self.progress, self.elapsed).saturating_sub(since).as_secs_f64(),
+            trial: (!self.trial.is_empty()).then(|| self.trial.as_str().into()),
+            flows: self.flows.iter().map(flow).collect(),
+        }
+    }
+
+    /// The trial that has ended, which is the last one in `record`: its results, or why it has none.
+    #[must_use]
+    pub fn ended_trial(
         &self,
         task: &TrialTask,
         figures: &TrialFigures,
         record: &PlanRecord,
-    ) -> Option<String> {
+    ) -> Option<EndedTrial> {
         let trial = record.trials.last()?;
         let failed: Vec<String> = trial
             .runs
@@ -85,14 +172,30 @@ impl PlanLive {
             .map(|run| format!("{}: {}", run.flow, run.reason.as_deref().unwrap_or("not completed")))
             .collect();
         let results = self.results(figures);
-        let how = match (&task.step, failed.as_slice()) {
+        let result = match (&task.step, failed.as_slice()) {
             (_, [_, ..]) => failed.join("; "),
             (Some(_), _) if trial.step.as_ref().is_some_and(|step| step.passed) => "passed".to_owned(),
             (Some(_), _) => "did not pass".to_owned(),
             (None, _) if results.is_empty() => "done".to_owned(),
             (None, _) => results.join(", "),
         };
-        Some(one_line(&format!("{}  {}: {how}", self.count_text(), self.trial)))
+        let goodputs = self.flows.iter().zip(figures).flat_map(|(flow, figures)| {
+            let rates = figures.iter().flat_map(RunMeasurements::goodputs);
+            rates.map(|(direction, rate)| TrialGoodput {
+                flow: flow.name.as_str().into(),
+                direction,
+                bitrate_bps: rate.bps(),
+            })
+        });
+        Some(EndedTrial {
+            number: record.trials.len(),
+            position: self.progress.done + 1,
+            of: self.progress.of,
+            trial: self.trial.as_str().into(),
+            result: result.into(),
+            measured: failed.is_empty(),
+            goodputs: goodputs.collect(),
+        })
     }
 
     fn count_text(&self) -> String {
@@ -160,6 +263,18 @@ mod tests {
         let record = RunRecord::fold(&(0..).zip(bodies).map(event).collect::<Vec<_>>());
         assert_eq!(live.results(&vec![Some(RunMeasurements::of(&record))]), ["bulk 555.0 Mb/s"]);
         assert!(live.results(&vec![None]).is_empty());
+    }
+
+    #[test]
+    fn viewers_see_what_ended_and_what_is_left() {
+        let mut live = bulk();
+        assert_eq!(live.frame(Span::from_secs(30)).left_seconds, 60.0);
+        assert_eq!(live.frame(Span::from_secs(300)).left_seconds, 0.0, "later than reckoned");
+        live.count(0, Bytes::new(2_500_000), Span::from_ms(200));
+        let frame = live.frame(Span::ZERO);
+        assert_eq!((frame.done, frame.of, frame.trial.as_deref()), (5, 20, Some("window=64K")));
+        assert_eq!((frame.flows[0].name.as_str(), frame.flows[0].bitrate_bps), ("bulk", Some(100e6)));
+        assert_eq!(PlanLive::default().frame(Span::ZERO).trial, None, "nothing runs yet");
     }
 
     #[test]

@@ -13,9 +13,11 @@ mod switch;
 
 use std::fmt::Debug;
 use std::io;
+use std::path::Path;
 use std::process::Command;
 
-use linerate_lab::{LabHandle, StateDir};
+use linerate_lab::{LabHandle, LabResourceError, StateDir};
+use linerate_sock::userns;
 
 pub use agent::serve_on_host;
 pub use error::{LabRunError, TopologyMistakes};
@@ -50,4 +52,20 @@ pub struct LabSetup<'a> {
     pub programs: &'a dyn LabPrograms,
     /// Whether the network stays after the plan.
     pub keep: bool,
+}
+
+impl<'a> LabSetup<'a> {
+    /// With the state in the default folder of this user, or the one given; the network does not stay.
+    ///
+    /// # Errors
+    /// The default folder is accessible to others.
+    pub fn open(run_dir: Option<&Path>, programs: &'a dyn LabPrograms) -> Result<Self, LabResourceError> {
+        Ok(Self { state: StateDir::open(run_dir)?, programs, keep: false })
+    }
+}
+
+/// Whether this user may make the emulated networks of plans.
+#[must_use]
+pub fn may_run_plans() -> bool {
+    userns::effective_user() == 0
 }

@@ -86,7 +86,10 @@ impl PreparedPlan<'_> {
     ) -> Result<PlanRecord, PlanRunError> {
         let record = match &self.before {
             Some(record) => record.clone(),
-            None => PlanRecord { run: run_name()?.into(), ..PlanRecord::default() },
+            None => {
+                let run = self.run.clone().map_or_else(run_name, Ok)?;
+                PlanRecord { run: run.into(), ..PlanRecord::default() }
+            }
         };
         let _claim = ResumeLock::acquire(&record.run)?;
         let sinks = SharedSinks::new(sinks);

@@ -64,6 +64,8 @@ pub struct PreparedPlan<'a> {
     /// Other plans that assertions refer to, by their names there.
     pub(super) others: BTreeMap<String, PlanRecord>,
     pub(super) archive: Option<OpenArchive<'a>>,
+    /// The id of a new run; absent for a random one.
+    pub(super) run: Option<String>,
 }
 
 impl PreparedPlan<'_> {
@@ -74,7 +76,13 @@ impl PreparedPlan<'_> {
     pub fn new(plan: Plan, world: World) -> Result<Self, PlanRunError> {
         check_world(&plan, world)?;
         let others = PlanRequest::default().others(&plan)?;
-        Ok(Self { plan, set: Vec::new(), world, before: None, others, archive: None })
+        Ok(Self { plan, set: Vec::new(), world, before: None, others, archive: None, run: None })
+    }
+
+    /// The same plan, of which a new run gets this id, as [`crate::run_name`] makes them.
+    #[must_use]
+    pub fn named(self, run: String) -> Self {
+        Self { run: Some(run), ..self }
     }
 
     /// The plan.
@@ -135,10 +143,28 @@ impl<'a> PlanRequest<'a> {
             }
             (before, _) => before,
         };
+        self.complete(plan, set, before)
+    }
+
+    /// As [`Self::prepare`], for a new run of a plan that was already read with the settings of this request. Its name
+    /// and the topology here are ignored.
+    ///
+    /// # Errors
+    /// The plan would take too long or cannot be carried out there, or a run that an assertion refers to is not found.
+    pub fn prepare_read(&self, plan: Plan) -> Result<PreparedPlan<'a>, PlanRunError> {
+        self.complete(plan, self.set.to_vec(), None)
+    }
+
+    fn complete(
+        &self,
+        plan: Plan,
+        set: Vec<String>,
+        before: Option<PlanRecord>,
+    ) -> Result<PreparedPlan<'a>, PlanRunError> {
         TooLong::check(&plan, &plan.estimate()?, self.max_time)?;
         let world = self.choose_world(&plan, before.as_ref())?;
         let others = self.others(&plan)?;
-        Ok(PreparedPlan { plan, set, world, before, others, archive: self.archive })
+        Ok(PreparedPlan { plan, set, world, before, others, archive: self.archive, run: None })
     }
 
     /// The settings of the interrupted run, followed by the new ones: a continued run is the same measurement.
@@ -183,12 +209,8 @@ impl<'a> PlanRequest<'a> {
     /// Where the plan is carried out.
     fn choose_world(&self, plan: &Plan, before: Option<&PlanRecord>) -> Result<World, WorldError> {
         let began = before.and_then(|record| record.start.as_ref()).map(|start| start.world);
-        let by_itself = || match plan.used_hosts().any(|host| host.address.is_none()) {
-            true if plan.lab.is_some() => World::Lab,
-            _ => World::Hosts,
-        };
         let asked = self.world.or(self.topology.is_some().then_some(World::Lab));
-        let world = asked.or(began).unwrap_or_else(by_itself);
+        let world = asked.or(began).unwrap_or_else(|| usual_world(plan));
         if let Some(began) = began.filter(|began| *began != world) {
             return Err(WorldError::Began(began));
         }
@@ -272,6 +294,21 @@ impl Surroundings for PlanSurroundings {
     ) -> Result<Vec<String>, SurroundingsError> {
         PlanFiles.hosts(topology, set, relative_to)
     }
+}
+
+/// Where a plan is carried out: where the user says, otherwise on its hosts if all of them have addresses, and in its
+/// lab if not.
+///
+/// # Errors
+/// It cannot be carried out there.
+pub fn world_of(plan: &Plan, asked: Option<World>) -> Result<World, WorldError> {
+    let world = asked.unwrap_or_else(|| usual_world(plan));
+    check_world(plan, world).map(|()| world)
+}
+
+fn usual_world(plan: &Plan) -> World {
+    let has_addresses = plan.used_hosts().all(|host| host.address.is_some());
+    if plan.lab.is_some() && !has_addresses { World::Lab } else { World::Hosts }
 }
 
 fn check_world(plan: &Plan, world: World) -> Result<(), WorldError> {

@@ -60,7 +60,7 @@ impl PlanObserver for PlanScreen {
     /// Prints one line for the trial unless a live line is shown.
     fn trial_ends(&mut self, ended: &TrialResult<'_>) {
         if !self.silent && !self.watched {
-            self.live.trial_line(ended.task, ended.figures, ended.record).into_iter().for_each(print::note);
+            self.live.ended_trial(ended.task, ended.figures, ended.record).into_iter().for_each(print::note);
         }
     }
 
