@@ -19,7 +19,7 @@ pub(crate) struct RunFolder {
     /// Folder for the state of labs and for undo journals [default: /run/linerate, or linerate in the user's runtime
     /// directory]
     #[arg(long, value_name = "FOLDER", env = "LINERATE_RUN", hide = true)]
-    run_dir: Option<PathBuf>,
+    pub(crate) run_dir: Option<PathBuf>,
 }
 
 impl RunFolder {

@@ -28,13 +28,12 @@ use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
 use linerate_report::html::PageFragment;
-use linerate_report::live::LiveFrame;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::access::{Ability, WebVisitor};
 use crate::guard::VisitorAddress;
-use crate::live::{End, LiveSnapshot};
+use crate::live::RunMessage;
 use crate::problem::{HttpProblem, NOT_FOUND};
 use crate::request::PathParts;
 use crate::runs::CurrentRuns;
@@ -59,7 +58,7 @@ macro_rules! permit {
     };
 }
 
-permit!(MayRun, Run, "The visitor may start and cancel tests, and tag runs.");
+permit!(MayRun, Run, "The visitor may start and cancel tests and plans, and tag runs.");
 permit!(MayAdminister, Admin, "The visitor may delete results, and add and remove schedules.");
 
 /// The visitor may see results.
@@ -265,6 +264,15 @@ fn plan_routes() -> ApiRouter<Service> {
                 about_write(op, "previewPlan", tag, "What a plan would do, or what is wrong with it")
             }),
         )
+        .api_route(
+            "/api/v1/plans/runs",
+            post_with(starting::start_plan, move |op| {
+                let op =
+                    about_write(op, "runPlan", tag, "Carry out a plan, on hosts or in an emulated network");
+                header_of(op, "Idempotency-Key", "One run for all requests with this value", false)
+                    .response::<201, Json<starting::Started>>()
+            }),
+        )
 }
 
 fn shared_routes() -> ApiRouter<Service> {
@@ -404,7 +412,7 @@ fn description() -> OpenApi {
 
 const DESCRIPTION: &str = "Errors are problem documents (RFC 9457), with the field of the request that is to blame. \
 Requests that change something need the header `X-Linerate: 1`. A server with tokens takes one as \
-`Authorization: Bearer TOKEN`; its ability is `view` (see results), `run` (also start and cancel tests) or `admin` \
+`Authorization: Bearer TOKEN`; its ability is `view` (see results), `run` (also start and cancel tests and plans) or `admin` \
 (also delete results). Times are RFC 3339, and suffixes name units: `_bps` is bit/s, `_ns` nanoseconds. \
 What was not measured is absent or null.";
 
@@ -473,19 +481,6 @@ impl IntoResponse for NoContent {
 
 impl aide::OperationOutput for NoContent {
     type Inner = ();
-}
-
-/// The data of the messages of a run's stream.
-#[derive(Debug, JsonSchema)]
-#[serde(untagged)]
-#[expect(dead_code, reason = "describes messages that are written one by one")]
-pub(crate) enum RunMessage {
-    /// Of `snapshot`.
-    Snapshot(LiveSnapshot),
-    /// Of `frame`.
-    Frame(LiveFrame),
-    /// Of `end`.
-    End(End),
 }
 
 /// Describes a body that is not JSON.

@@ -3,8 +3,10 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
+use linerate_control::Token;
 use linerate_report::html::Assets;
 use linerate_runner::CertificateSource;
+use linerate_runner::lab::LabPrograms;
 
 use crate::access::Access;
 use crate::allowed_target::AllowedTarget;
@@ -29,10 +31,23 @@ pub struct WebConfig {
     pub archive: Option<String>,
     /// Where tests that a page starts may go, besides this host itself; empty for everywhere.
     pub targets: Vec<AllowedTarget>,
+    /// What plans from a page are carried out with.
+    pub plans: PlanSetup,
     /// Is told, in one line, who has started, cancelled, deleted, tagged or shared a run.
     pub notify: fn(String),
     /// The built front end.
     pub assets: WebAssets,
+}
+
+/// What plans from a page are carried out with. Without any of it, pages only describe plans.
+#[derive(Debug, Clone, Default)]
+pub struct PlanSetup {
+    /// The token of the agents of other hosts; absent if plans must not go there.
+    pub agent_token: Option<Token>,
+    /// Starts the programs of emulated networks; absent if there are none on this host.
+    pub lab_programs: Option<&'static (dyn LabPrograms + Sync)>,
+    /// The folder with the state of emulated networks; absent for the default one of this user.
+    pub run_dir: Option<PathBuf>,
 }
 
 /// The built front end.

@@ -4,7 +4,7 @@
 //! ```no_run
 //! use linerate_control::{Server, ServerConfig, ServerHandle};
 //! use linerate_report::html::Assets;
-//! use linerate_web::{Access, WebAssets, WebConfig, WebServer};
+//! use linerate_web::{Access, PlanSetup, WebAssets, WebConfig, WebServer};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let server = Server::bind(ServerConfig::default())?;
@@ -16,6 +16,7 @@
 //!     share_key: None,
 //!     archive: None,
 //!     targets: Vec::new(),
+//!     plans: PlanSetup::default(),
 //!     notify: |line| println!("{line}"),
 //!     assets: WebAssets { script: "", worker: "", style: "", report: Assets { script: "", style: "" } },
 //! })?;
@@ -48,6 +49,7 @@ mod listed_tokens;
 mod live;
 mod metrics;
 mod pages;
+mod plan_request;
 mod problem;
 mod request;
 mod run_request;
@@ -60,11 +62,12 @@ mod streams;
 mod tls;
 mod token_file;
 mod typed_value;
+mod web_task;
 
 pub use access::{Ability, Access, TokenTooShort, WebToken};
 pub use allowed_target::{AllowedTarget, NoAllowedTarget};
 pub use api::openapi;
-pub use config::{NoAddress, NoHostName, WebAssets, WebConfig};
+pub use config::{NoAddress, NoHostName, PlanSetup, WebAssets, WebConfig};
 pub use error::WebError;
 pub use server::{WebHandle, WebServer};
 pub use share_key::{ShareKey, ShareKeyError};

@@ -1,6 +1,8 @@
-//! A running test for many viewers: one serialised frame at a time, shared by all of them.
+//! A running test or plan for many viewers: one serialised frame at a time, shared by all of them.
 //!
 //! A viewer that reads slowly gets the newest frame and misses those in between, so nothing is queued for it.
+
+mod plan;
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -8,13 +10,16 @@ use std::time::Duration;
 use axum::body::Bytes;
 use linerate_control::{Sink, SinkError};
 use linerate_model::{Body, Event, Outcome};
-use linerate_report::Live;
 use linerate_report::live::{LiveFlowState, LiveFrame, LiveHistory, LiveSeries, LiveStateName};
+use linerate_report::{Live, PlanFrame};
 use linerate_sock::thread::locked;
 use linerate_sock::{Mono, clock};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::watch;
+
+use plan::PlanSnapshot;
+pub(crate) use plan::{LivePlan, PlanWatcher};
 
 /// Shortest time between two frames.
 const MIN_INTERVAL: Duration = Duration::from_millis(200);
@@ -27,9 +32,9 @@ const MAX_SHARE: f64 = 0.002;
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct LiveSnapshot {
     /// The latest state.
-    pub(crate) frame: LiveFrame,
+    frame: LiveFrame,
     /// The course until now.
-    pub(crate) series: Vec<LiveSeries>,
+    series: Vec<LiveSeries>,
 }
 
 /// The end of a run.
@@ -42,6 +47,23 @@ pub(crate) struct End {
     pub(crate) reason: Option<String>,
 }
 
+/// The data of the messages of a run's stream.
+#[derive(Debug, JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "describes messages that are written one by one")]
+pub(crate) enum RunMessage {
+    /// Of `snapshot` of a test.
+    Snapshot(LiveSnapshot),
+    /// Of `snapshot` of a plan: also after each trial.
+    PlanSnapshot(PlanSnapshot),
+    /// Of `frame` of a test.
+    Frame(LiveFrame),
+    /// Of `frame` of a plan.
+    PlanFrame(PlanFrame),
+    /// Of `end`.
+    End(End),
+}
+
 /// The newest message for viewers, as bytes of an event stream.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Message {
@@ -49,6 +71,61 @@ pub(crate) struct Message {
     pub(crate) frame: Bytes,
     /// The end of the stream, after the last frame.
     pub(crate) end: Option<Bytes>,
+    /// How often there was something that no frame has: whoever has seen fewer needs a snapshot.
+    pub(crate) snapshots: u64,
+}
+
+/// What viewers see of a run.
+#[derive(Debug)]
+pub(crate) enum WebLive {
+    /// A test.
+    Test(LiveRun),
+    /// A plan.
+    Plan(LivePlan),
+}
+
+impl WebLive {
+    pub(crate) fn of_test() -> Self {
+        Self::Test(LiveRun::new())
+    }
+
+    pub(crate) fn of_plan() -> Self {
+        Self::Plan(LivePlan::new())
+    }
+
+    /// Messages from now on. Subscribe before taking the snapshot, so that nothing is missed in between.
+    pub(crate) fn subscribe(&self) -> watch::Receiver<Message> {
+        match self {
+            Self::Test(run) => run.newest.subscribe(),
+            Self::Plan(plan) => plan.subscribe(),
+        }
+    }
+
+    /// The state and course until now, as a message of an event stream.
+    pub(crate) fn snapshot(&self) -> Bytes {
+        match self {
+            Self::Test(run) => run.snapshot(),
+            Self::Plan(plan) => plan.snapshot(),
+        }
+    }
+
+    /// How long the run has waited in the queue of the other host.
+    pub(crate) fn queued_for(&self, now: Mono) -> Option<Duration> {
+        match self {
+            Self::Test(run) => run.queued_for(now),
+            Self::Plan(_) => None,
+        }
+    }
+
+    /// Ends the stream of all viewers.
+    pub(crate) fn end(&self, end: &End) {
+        let bytes = message("end", None, end);
+        let newest = match self {
+            Self::Test(run) => &run.newest,
+            Self::Plan(plan) => plan.newest(),
+        };
+        newest.send_modify(|newest| newest.end = Some(bytes));
+    }
 }
 
 /// A test that viewers watch.
@@ -87,28 +164,15 @@ impl LiveRun {
         LiveSnapshot { frame: live.frame(), series: history.series().cloned().collect() }
     }
 
-    /// Messages from now on. Subscribe before taking the snapshot, so that nothing is missed in between.
-    pub(crate) fn subscribe(&self) -> watch::Receiver<Message> {
-        self.newest.subscribe()
-    }
-
-    /// The state and course until now, as a message of an event stream.
-    pub(crate) fn snapshot(&self) -> Bytes {
+    fn snapshot(&self) -> Bytes {
         let state = locked(&self.state);
         let snapshot =
             LiveSnapshot { frame: state.live.frame(), series: state.history.series().cloned().collect() };
         message("snapshot", Some(state.seq), &snapshot)
     }
 
-    /// How long the run has waited in the queue of the other host.
-    pub(crate) fn queued_for(&self, now: Mono) -> Option<Duration> {
+    fn queued_for(&self, now: Mono) -> Option<Duration> {
         locked(&self.state).queued_since.map(|since| now.since(since))
-    }
-
-    /// Ends the stream of all viewers.
-    pub(crate) fn end(&self, end: &End) {
-        let bytes = message("end", None, end);
-        self.newest.send_modify(|newest| newest.end = Some(bytes));
     }
 
     fn on(&self, event: &Event, now: Mono) {
@@ -221,7 +285,7 @@ mod tests {
     #[test]
     fn viewers_get_changes_at_once_and_figures_a_few_times_a_second() {
         let run = LiveRun::new();
-        let mut viewer = run.subscribe();
+        let mut viewer = run.newest.subscribe();
         let start = clock::now();
         run.on(&event(0, Body::Queued { position: 2, wait: Span::ZERO }), start);
         assert!(viewer.has_changed().unwrap());
@@ -252,8 +316,9 @@ mod tests {
         let series = &data["series"][0];
         assert_eq!(series["at_seconds"].as_array().unwrap().len(), 19, "a rate needs two counts: {series}");
         assert!((series["bitrate_bps"][18].as_f64().unwrap() - 100e6).abs() < 1.0, "{series}");
-        run.end(&End { outcome: Outcome::Completed, reason: None });
-        let viewer = run.subscribe();
+        let live = WebLive::Test(run);
+        live.end(&End { outcome: Outcome::Completed, reason: None });
+        let viewer = live.subscribe();
         assert_eq!(
             text(viewer.borrow().end.as_ref().unwrap()),
             "event: end\ndata: {\"outcome\":\"completed\"}\n\n"

@@ -71,6 +71,8 @@ pub(crate) const ABILITY: ProblemKind =
     kind("/problems/ability-needed", "The token does not allow this", StatusCode::FORBIDDEN);
 pub(crate) const TARGET: ProblemKind =
     kind("/problems/target-not-allowed", "Tests may not go to this host", StatusCode::FORBIDDEN);
+pub(crate) const UNABLE: ProblemKind =
+    kind("/problems/unable", "This server cannot do this", StatusCode::FORBIDDEN);
 pub(crate) const SHARES: ProblemKind =
     kind("/problems/shared-links", "Links cannot be shared", StatusCode::SERVICE_UNAVAILABLE);
 pub(crate) const TOKENS: ProblemKind =

@@ -1,4 +1,4 @@
-//! The request for a run, and what is made of it.
+//! The request for a test, and what is made of it.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, ToSocketAddrs};
@@ -37,11 +37,13 @@ pub(crate) struct RunRequest {
     pub(crate) notes: BTreeMap<String, String>,
 }
 
-/// What tests of the pages may not exceed.
+/// What tests and plans of the pages may not exceed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RunLimits {
     /// Where they may go; empty for everywhere.
     pub(crate) targets: Vec<AllowedTarget>,
+    /// How long one may take that keeps this host busy; absent for no limit.
+    pub(crate) longest: Option<Span>,
 }
 
 impl RunLimits {
@@ -49,35 +51,49 @@ impl RunLimits {
     pub(crate) fn allow(&self, host: &str) -> bool {
         self.targets.is_empty() || self.targets.iter().any(|allowed| allowed.allows(host))
     }
+
+    /// Refuses a host where tests may not go, which the request has in `field`.
+    pub(crate) fn check_host(&self, host: &str, field: &str) -> Result<(), HttpProblem> {
+        if self.allow(host) {
+            return Ok(());
+        }
+        let all: Vec<String> = self.targets.iter().map(ToString::to_string).collect();
+        let text = format!("tests from these pages may only go to {}", all.join(", "));
+        Err(HttpProblem::new(TARGET, text).at(field))
+    }
+
+    /// Refuses `what`, which would keep this host busy for `time`, if that is too long.
+    pub(crate) fn check_time(&self, what: &str, time: Option<Span>, field: &str) -> Result<(), HttpProblem> {
+        let (Some(longest), Some(time)) = (self.longest, time) else { return Ok(()) };
+        if time <= longest {
+            return Ok(());
+        }
+        let text = format!("the {what} would take {time}, and this host measures at most {longest}");
+        Err(HttpProblem::new(INVALID_SETTING, text).at(field).limit(longest.as_ns() / 1_000_000_000))
+    }
 }
 
 /// A request that was checked.
 #[derive(Debug)]
-pub(crate) struct RunPlan {
+pub(crate) struct TestTask {
     /// The other host and its port; absent for a test over the loopback interface.
     target: Option<(String, Option<u16>)>,
     labels: RunLabels,
-    /// What to measure.
-    pub(crate) spec: TestSpec,
+    /// What was asked for.
+    pub(crate) request: RunRequest,
 }
 
 impl RunRequest {
-    /// Checks the request; a test may take `longest`, absent for no limit.
+    /// Checks the request.
     ///
     /// # Errors
     /// The field that is wrong, or a limit is exceeded.
-    pub(crate) fn plan(&self, limits: &RunLimits, longest: Option<Span>) -> Result<RunPlan, HttpProblem> {
+    pub(crate) fn check(self, limits: &RunLimits) -> Result<TestTask, HttpProblem> {
         let spec = &self.test;
         spec.check().and_then(|()| spec.agree()).map_err(|error| HttpProblem::of_spec(spec, &error))?;
-        if let (Some(longest), Some(time)) = (longest, spec.expected_time())
-            && time > longest
-        {
-            let text = format!("the test would take {time}, and this host measures at most {longest}");
-            let limit = longest.as_ns() / 1_000_000_000;
-            return Err(HttpProblem::new(INVALID_SETTING, text).at("test.traffic.duration_ns").limit(limit));
-        }
+        limits.check_time("test", spec.expected_time(), "test.traffic.duration_ns")?;
         let target = if self.to == THIS_HOST { None } else { Some(self.target(limits)?) };
-        Ok(RunPlan { target, labels: self.labels()?, spec: spec.clone() })
+        Ok(TestTask { target, labels: self.labels()?, request: self })
     }
 
     fn target(&self, limits: &RunLimits) -> Result<(String, Option<u16>), HttpProblem> {
@@ -89,12 +105,8 @@ impl RunRequest {
             return Err(HttpProblem::new(INVALID_SETTING, text).at("to"));
         }
         let found = target(typed, None).map_err(|error| HttpProblem::new(INVALID_SETTING, error).at("to"))?;
-        if limits.allow(&found.0) {
-            return Ok(found);
-        }
-        let all: Vec<String> = limits.targets.iter().map(ToString::to_string).collect();
-        let text = format!("tests from these pages may only go to {}", all.join(", "));
-        Err(HttpProblem::new(TARGET, text).at("to"))
+        limits.check_host(&found.0, "to")?;
+        Ok(found)
     }
 
     /// The name and notes.
@@ -114,7 +126,12 @@ impl RunRequest {
     }
 }
 
-impl RunPlan {
+impl TestTask {
+    /// How long the test takes; absent if its end depends on the network.
+    pub(crate) fn expected_time(&self) -> Option<Span> {
+        self.request.test.expected_time()
+    }
+
     /// Whether the test is over the loopback interface, against a server of its own.
     pub(crate) fn is_loopback(&self) -> bool {
         self.target.is_none()
@@ -139,7 +156,7 @@ impl RunPlan {
     pub(crate) fn measurement(&self, run: &str, loopback: Option<u16>) -> Result<Measurement, RunnerError> {
         let home = ("127.0.0.1".to_owned(), loopback);
         let (host, port) = self.target.clone().unwrap_or(home);
-        let measurement = Measurement::of(host, port, self.spec.clone())?;
+        let measurement = Measurement::of(host, port, self.request.test.clone())?;
         Ok(Measurement { run: run.to_owned(), labels: self.labels.clone(), ..measurement })
     }
 }

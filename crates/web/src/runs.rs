@@ -1,12 +1,14 @@
 //! Runs that pages and programs start here: one after the other, in the queue of this host's server.
 
+mod carry_out;
+
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use linerate_control::{ControlError, OwnRun, OwnRunTurn, OwnRuns, QueueLoad, Sink, StartTickets};
+use linerate_control::{ControlError, OwnRun, OwnRunTurn, OwnRuns, QueueLoad, StartTickets};
 use linerate_model::Outcome;
-use linerate_runner::{ArchiveSink, ArchiveWarning, CancelToken, Loopback, run_name};
+use linerate_runner::{CancelToken, run_name};
 use linerate_sock::thread::locked;
 use linerate_sock::{Mono, clock};
 use linerate_units::Span;
@@ -14,10 +16,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::watch;
 
+use crate::allowed_target::AllowedTarget;
 use crate::archive_access::ArchiveAccess;
-use crate::live::{End, LiveRun, LiveSink};
+use crate::config::PlanSetup;
+use crate::live::WebLive;
 use crate::problem::{HttpProblem, INTERNAL, INVALID_SETTING, STOPPING, TOO_MANY};
-use crate::run_request::{RunLimits, RunPlan, RunRequest};
+use crate::run_request::RunLimits;
+use crate::web_task::WebTask;
 
 /// Most runs that wait.
 const MAX_WAITING: usize = 16;
@@ -33,8 +38,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(120);
 /// A test whose end depends on the network may take this long, and any test as much longer than expected as this.
 const TIME_LIMIT: Duration = Duration::from_secs(3600);
-/// Expected time of a test whose end depends on the network.
-const UNKNOWN_TIME: Span = Span::from_secs(60);
 
 /// The state of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -67,9 +70,8 @@ pub(crate) struct CurrentRuns {
 #[derive(Debug)]
 pub(crate) struct WebRun {
     pub(crate) id: String,
-    pub(crate) request: RunRequest,
-    pub(crate) live: LiveRun,
-    plan: RunPlan,
+    pub(crate) task: WebTask,
+    pub(crate) live: WebLive,
     cancel: CancelToken,
     progress: Mutex<WebRunProgress>,
 }
@@ -108,8 +110,7 @@ impl WebRun {
     fn turn(&self, own_runs: &OwnRuns) -> Result<OwnRunTurn, ControlError> {
         let mut progress = locked(&self.progress);
         if progress.place.is_none() && progress.needs_place {
-            let length = self.plan.spec.expected_time().unwrap_or(UNKNOWN_TIME);
-            progress.place = Some(own_runs.join(length)?);
+            progress.place = Some(own_runs.join(self.task.length())?);
         }
         progress.place.as_ref().map_or(Ok(OwnRunTurn::Now), OwnRun::turn)
     }
@@ -123,7 +124,9 @@ pub(crate) struct RunQueue {
     current_runs: watch::Sender<CurrentRuns>,
     own_runs: OwnRuns,
     archive: ArchiveAccess,
-    limits: RunLimits,
+    /// Where tests may go; empty for everywhere.
+    targets: Vec<AllowedTarget>,
+    plan_setup: PlanSetup,
 }
 
 #[derive(Debug, Default)]
@@ -139,33 +142,40 @@ struct RunQueueState {
 #[derive(Debug)]
 struct StartKey {
     key: String,
-    request: RunRequest,
+    /// Of the request.
+    digest: [u8; 32],
     run: String,
     made: Mono,
 }
 
 impl RunQueue {
-    pub(crate) fn new(own_runs: OwnRuns, archive: ArchiveAccess, limits: RunLimits) -> Self {
+    pub(crate) fn new(
+        own_runs: OwnRuns,
+        archive: ArchiveAccess,
+        targets: Vec<AllowedTarget>,
+        plan_setup: PlanSetup,
+    ) -> Self {
         Self {
             state: Mutex::default(),
             changed: Condvar::new(),
             current_runs: watch::Sender::new(CurrentRuns::default()),
             own_runs,
             archive,
-            limits,
+            targets,
+            plan_setup,
         }
     }
 
     /// Adds a run. The same key with the same request gives the run that it gave before.
-    pub(crate) fn start(&self, request: RunRequest, key: Option<&str>) -> Result<Arc<WebRun>, HttpProblem> {
-        let plan = request.plan(&self.limits, self.own_runs.longest())?;
+    pub(crate) fn start(&self, task: WebTask, key: Option<&str>) -> Result<Arc<WebRun>, HttpProblem> {
+        let digest = task.digest();
         let mut state = locked(&self.state);
         if state.stopping {
             return Err(HttpProblem::new(STOPPING, "this server is stopping and starts no more runs"));
         }
         state.keys.retain(|key| clock::now().since(key.made) < KEY_LIFETIME);
         if let Some(made) = key.and_then(|key| state.keys.iter().find(|made| made.key == key)) {
-            if made.request != request {
+            if made.digest != digest {
                 return Err(HttpProblem::new(
                     INVALID_SETTING,
                     "this Idempotency-Key was used for another request; use a new one",
@@ -185,14 +195,14 @@ impl RunQueue {
             let text = format!("{MAX_WAITING} runs already wait on this host; try again when one has ended");
             return Err(HttpProblem::new(TOO_MANY, text).limit(MAX_WAITING as u64).retry_after(10));
         }
-        let run = self.add(&mut state, request, plan)?;
+        let run = self.add(&mut state, task)?;
         if let Some(key) = key {
             if state.keys.len() >= MAX_KEYS {
                 state.keys.pop_front();
             }
             state.keys.push_back(StartKey {
                 key: key.to_owned(),
-                request: run.request.clone(),
+                digest,
                 run: run.id.clone(),
                 made: clock::now(),
             });
@@ -202,36 +212,30 @@ impl RunQueue {
         Ok(run)
     }
 
-    fn add(
-        &self,
-        state: &mut RunQueueState,
-        request: RunRequest,
-        plan: RunPlan,
-    ) -> Result<Arc<WebRun>, HttpProblem> {
+    fn add(&self, state: &mut RunQueueState, task: WebTask) -> Result<Arc<WebRun>, HttpProblem> {
         let id = run_name().map_err(|error| HttpProblem::new(INTERNAL, error))?;
-        let length = plan.spec.expected_time().unwrap_or(UNKNOWN_TIME);
         let behind_own_server =
             state.running.as_ref().is_some_and(|run| locked(&run.progress).place.is_none());
-        let place = if behind_own_server {
+        let needs_place = task.needs_place();
+        let place = if behind_own_server || !needs_place {
             None
         } else {
-            let place = self.own_runs.join(length);
+            let place = self.own_runs.join(task.length());
             Some(place.map_err(|error| HttpProblem::new(TOO_MANY, error).retry_after(10))?)
         };
-        let is_compared = plan.is_loopback();
+        let is_compared = !task.is_to_a_host();
         let progress = WebRunProgress {
             state: WebRunState::Waiting,
             place,
-            needs_place: true,
+            needs_place,
             is_compared,
             began: None,
             problem: None,
         };
         let run = Arc::new(WebRun {
             id,
-            request,
-            live: LiveRun::new(),
-            plan,
+            live: task.viewed(),
+            task,
             cancel: CancelToken::new(),
             progress: Mutex::new(progress),
         });
@@ -273,9 +277,14 @@ impl RunQueue {
         self.own_runs.load()
     }
 
-    /// What tests of the pages may not exceed.
-    pub(crate) const fn limits(&self) -> &RunLimits {
-        &self.limits
+    /// What tests and plans of the pages may not exceed now.
+    pub(crate) fn limits(&self) -> RunLimits {
+        RunLimits { targets: self.targets.clone(), longest: self.own_runs.longest() }
+    }
+
+    /// What plans are carried out with.
+    pub(crate) const fn plan_setup(&self) -> &PlanSetup {
+        &self.plan_setup
     }
 
     /// Which runs there are, now and after each change.
@@ -317,7 +326,7 @@ impl RunQueue {
         if waits_too_long && locked(&run.progress).place.is_some() {
             locked(&run.progress).problem = Some(format!(
                 "{} was busy for {} s; try again later",
-                run.request.to,
+                run.task.target(),
                 QUEUE_TIMEOUT.as_secs()
             ));
             run.cancel.cancel();
@@ -337,7 +346,7 @@ impl RunQueue {
     /// How long a run may take. A test of a day is expected to take a day; a count of bytes may never end.
     fn time_limit(&self, run: &WebRun) -> Duration {
         let duration = |span: Span| Duration::from_nanos(span.as_ns());
-        match run.plan.spec.expected_time() {
+        match run.task.expected_time() {
             Some(expected) => duration(expected) + TIME_LIMIT,
             None => self.own_runs.longest().map_or(TIME_LIMIT, duration),
         }
@@ -360,140 +369,5 @@ impl RunQueue {
 impl RunQueueState {
     fn all(&self) -> impl Iterator<Item = &Arc<WebRun>> {
         self.waiting.iter().chain(&self.running).chain(&self.ended)
-    }
-}
-
-/// What visitors read of a warning, which names paths of this host.
-fn not_archived(warning: &ArchiveWarning) -> String {
-    tracing::warn!(%warning, "a run of a page was not archived");
-    "the last run was not archived; the log of the server says why".to_owned()
-}
-
-/// Carrying out, by the thread of the queue.
-impl RunQueue {
-    /// Carries out one run after the other until the queue is stopped.
-    pub(crate) fn work(&self) {
-        while let Some(run) = self.next() {
-            let (outcome, reason) = self.carry_out(&run);
-            let mut state = locked(&self.state);
-            state.running = None;
-            self.end(&mut state, &run, outcome, reason);
-        }
-        let mut state = locked(&self.state);
-        while let Some(run) = state.waiting.pop_front() {
-            self.end(&mut state, &run, Outcome::Interrupted, Some("the server was stopped".to_owned()));
-        }
-    }
-
-    /// Waits for the next run that may begin; absent when the queue is stopped.
-    fn next(&self) -> Option<Arc<WebRun>> {
-        let mut state = locked(&self.state);
-        loop {
-            if state.stopping {
-                return None;
-            }
-            if let Some(run) = state.waiting.front().cloned() {
-                if !locked(&run.progress).is_compared {
-                    // A name may take seconds to resolve, in which others must be able to wait and cancel.
-                    drop(state);
-                    self.leave_if_own_server(&run);
-                    state = locked(&self.state);
-                    continue;
-                }
-                match run.turn(&self.own_runs) {
-                    Ok(OwnRunTurn::Now) => {
-                        state.waiting.pop_front();
-                        let has_place = {
-                            let mut progress = locked(&run.progress);
-                            progress.state = WebRunState::Running;
-                            progress.began = Some(clock::now());
-                            progress.place.is_some()
-                        };
-                        for waiting in state.waiting.iter().filter(|_| !has_place) {
-                            locked(&waiting.progress).place = None;
-                        }
-                        state.running = Some(Arc::clone(&run));
-                        self.publish(&state);
-                        return Some(run);
-                    }
-                    Ok(OwnRunTurn::Later { .. }) => {}
-                    Err(error) => {
-                        state.waiting.pop_front();
-                        self.end(&mut state, &run, Outcome::Failed, Some(error.to_string()));
-                        continue;
-                    }
-                }
-            }
-            let wait = if state.waiting.is_empty() { KEY_LIFETIME } else { POLL_INTERVAL };
-            state = self.changed.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0;
-        }
-    }
-
-    /// A test against the server of this program takes its place there, as that server's client.
-    fn leave_if_own_server(&self, run: &WebRun) {
-        let own = run.plan.is_against_server(self.own_runs.port());
-        let mut progress = locked(&run.progress);
-        progress.is_compared = true;
-        if own {
-            (progress.place, progress.needs_place) = (None, false);
-        }
-    }
-
-    /// Measures; how the run ended and why.
-    fn carry_out(&self, run: &WebRun) -> (Outcome, Option<String>) {
-        match self.measure(run) {
-            Ok((outcome, reason)) => (outcome, reason),
-            Err(problem) => (Outcome::Failed, Some(problem.detail)),
-        }
-    }
-
-    fn measure(&self, run: &WebRun) -> Result<(Outcome, Option<String>), HttpProblem> {
-        let failed = |error: &dyn ToString| HttpProblem::new(INTERNAL, error.to_string());
-        let loopback = run.plan.is_loopback().then(Loopback::start).transpose().map_err(|e| failed(&e))?;
-        let port = loopback.as_ref().map(Loopback::port);
-        let mut measurement = run.plan.measurement(&run.id, port).map_err(|e| failed(&e))?;
-        measurement.calibration = linerate_runner::calibration::stored().ok().flatten();
-        let mut archive =
-            match ArchiveSink::open(self.archive.location(), |warning| drop(not_archived(&warning))) {
-                Ok(sink) => Some(sink),
-                Err(warning) => {
-                    self.archive.set_write_trouble(Some(not_archived(&warning)));
-                    None
-                }
-            };
-        let mut live = LiveSink(&run.live);
-        let mut sinks: Vec<&mut dyn Sink> = vec![&mut live];
-        sinks.extend(archive.as_mut().map(|sink| sink as &mut dyn Sink));
-        let measured = measurement.run(&run.cancel, sinks, &mut |_| None);
-        if let Some(sink) = &mut archive {
-            let closed = sink.close();
-            self.archive.set_write_trouble(match closed {
-                Ok(true) => None,
-                Ok(false) => Some("the last run was not archived".to_owned()),
-                Err(warning) => Some(not_archived(&warning)),
-            });
-        }
-        Ok(match measured.outcome {
-            Ok(outcome) => (outcome, measured.record.reason.as_ref().map(ToString::to_string)),
-            Err(error) => (measured.record.outcome.unwrap_or(Outcome::Failed), Some(error.to_string())),
-        })
-    }
-
-    fn end(&self, state: &mut RunQueueState, run: &Arc<WebRun>, outcome: Outcome, reason: Option<String>) {
-        let reason = {
-            let mut progress = locked(&run.progress);
-            progress.state = WebRunState::Ended;
-            progress.place = None;
-            if progress.problem.is_none() && outcome != Outcome::Completed {
-                progress.problem = reason;
-            }
-            progress.problem.clone()
-        };
-        if state.ended.len() >= MAX_ENDED {
-            state.ended.pop_front();
-        }
-        state.ended.push_back(Arc::clone(run));
-        self.publish(state);
-        run.live.end(&End { outcome, reason });
     }
 }

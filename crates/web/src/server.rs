@@ -30,7 +30,6 @@ use crate::config::WebConfig;
 use crate::error::WebError;
 use crate::guard::guard;
 use crate::problem::{ARCHIVE, HttpProblem, NO_SUCH_METHOD};
-use crate::run_request::RunLimits;
 use crate::runs::RunQueue;
 use crate::service::Service;
 use crate::tls::accept;
@@ -143,8 +142,8 @@ impl WebServer {
         // Only these pages may start tests of browsers.
         own_runs.start_tickets().demand();
         let archive = ArchiveAccess::new(self.config.archive.clone());
-        let limits = RunLimits { targets: self.config.targets.clone() };
-        let runs = Arc::new(RunQueue::new(own_runs, archive.clone(), limits));
+        let (targets, plans) = (self.config.targets.clone(), self.config.plans.clone());
+        let runs = Arc::new(RunQueue::new(own_runs, archive.clone(), targets, plans));
         // The second thread is for what blocks: the archive, and names.
         let runtime = Builder::new_current_thread()
             .enable_all()

@@ -41,6 +41,8 @@ impl aide::OperationOutput for Stream {
 struct RunStream {
     run: Arc<WebRun>,
     messages: watch::Receiver<Message>,
+    /// Those of [`Message::snapshots`] that this viewer has seen.
+    snapshots: u64,
     stage: RunStage,
     watcher: StreamWatcher,
 }
@@ -56,8 +58,9 @@ enum RunStage {
 pub(crate) fn run(watcher: StreamWatcher, run: Arc<WebRun>) -> Stream {
     let mut messages = run.live.subscribe();
     // The snapshot contains what the newest message has.
-    let over = messages.borrow_and_update().end.is_some();
-    let start = RunStream { run, messages, stage: RunStage::Snapshot, watcher };
+    let Message { end, snapshots, .. } = messages.borrow_and_update().clone();
+    let over = end.is_some();
+    let start = RunStream { run, messages, snapshots, stage: RunStage::Snapshot, watcher };
     Stream(
         stream::unfold(start, move |mut stream| async move {
             let bytes = match stream.stage {
@@ -86,8 +89,11 @@ impl RunStream {
             Err(_) => Some(COMMENT),
             Ok(Err(_)) => None,
             Ok(Ok(())) => {
-                let newest = self.messages.borrow_and_update().clone();
-                Some(if newest.end.is_some() { self.with_end(newest.frame) } else { newest.frame })
+                let Message { mut frame, end, snapshots } = self.messages.borrow_and_update().clone();
+                if std::mem::replace(&mut self.snapshots, snapshots) != snapshots {
+                    frame = self.run.live.snapshot();
+                }
+                Some(if end.is_some() { self.with_end(frame) } else { frame })
             }
         }
     }

@@ -4,19 +4,11 @@ import { useEffect, useState } from "preact/hooks";
 import { bytes, octets } from "../units";
 import { getRun, liveUrl, type Result, type Run } from "./api";
 import { Value } from "./Live";
-import {
-  type Frame,
-  fromSnapshot,
-  type Live,
-  type LiveFlow,
-  latest,
-  progress,
-  type Series,
-  stage,
-  withFrame,
-} from "./live";
+import { type Live, type LiveFlow, latest, progress, stage } from "./live";
+import { type LivePlan, planStage } from "./livePlan";
 import { useCurrentRuns, useVisitor } from "./load";
 import { listen, useLostSince } from "./stream";
+import { type Watched, withMessage } from "./watched";
 import { ARROWS, clock, NOTHING, plural, rate, time, when } from "./words";
 
 /** The most flows that fit beside each other. */
@@ -26,7 +18,7 @@ export function Kiosk() {
   const { session } = useVisitor();
   const currentRuns = useCurrentRuns(true);
   const since = useLostSince();
-  const [live, setLive] = useState<Live>();
+  const [seen, setSeen] = useState<Watched>();
   const [run, setRun] = useState<Run>();
   const running = currentRuns?.running;
   const shown = running ?? currentRuns?.latest;
@@ -38,12 +30,10 @@ export function Kiosk() {
   }, []);
   useEffect(() => {
     if (!running) return;
-    setLive(undefined);
+    setSeen(undefined);
     const close = listen(liveUrl(running), {
       message: (event, data) => {
-        if (event === "snapshot")
-          setLive((before) => fromSnapshot(data as { frame: Frame; series: Series[] }, before));
-        if (event === "frame") setLive((live) => live && withFrame(live, data as Frame));
+        setSeen((seen) => withMessage(seen, event, data));
         if (event === "end") close();
       },
     });
@@ -61,23 +51,51 @@ export function Kiosk() {
       wanted = false;
     };
   }, [shown, running]);
-  const now = running ? live : undefined;
+  const now = running ? seen : undefined;
   const result = running ? undefined : run?.result;
-  const target = running && run?.id !== running ? undefined : run?.target;
+  const known = running && run?.id !== running ? undefined : run;
   return (
     <main class="kiosk-page">
       <header>
-        <h1>{target ? `${session.host} → ${target}` : session.host}</h1>
+        <h1>{title(session.host, known)}</h1>
         <p class={since ? "bad" : "faint"}>
           {since ? `no news since ${clock(since)}` : running ? "now" : when(result?.run.started_at ?? "")}
         </p>
         <Clock />
       </header>
-      {now && <Measuring live={now} />}
+      {now?.live && <Measuring live={now.live} />}
+      {now?.plan && <Plan plan={now.plan} />}
       {result && <Latest result={result} />}
       {!running && run?.problem && <p class="statement bad">{run.problem}</p>}
+      {!running && run?.kind === "plan" && !run.problem && (
+        <p class="statement">The plan has ended; its results are in the history.</p>
+      )}
       {currentRuns && !shown && <p class="statement">Nothing was measured yet.</p>}
     </main>
+  );
+}
+
+function title(host: string, run: Run | undefined): string {
+  if (!run?.target) return host;
+  return run.kind === "plan" ? `Plan ${run.target}` : `${host} → ${run.target}`;
+}
+
+/** A plan that runs: what its flows do now. */
+function Plan({ plan: { frame } }: { plan: LivePlan }) {
+  return (
+    <>
+      <div class="pairs">
+        {frame.flows.slice(0, MAX_FLOWS).map(({ name, bitrate_bps }) => (
+          <section key={name} class="pair">
+            <h2>{name}</h2>
+            <p class="digits">
+              <Value text={rate(bitrate_bps)} />
+            </p>
+          </section>
+        ))}
+      </div>
+      <p class="statement">{[planStage(frame), frame.trial].filter(Boolean).join(": ")}</p>
+    </>
   );
 }
 

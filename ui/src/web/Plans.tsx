@@ -1,12 +1,20 @@
 // Plans: a bundled one or one's own, its mistakes, and what it would do.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { getPlan, getPlans, previewPlan } from "./api";
+import { getPlan, getPlans, previewPlan, runPlan } from "./api";
 import { copyText } from "./clipboard";
 import { Choice, Labelled } from "./Fields";
-import { useLoad, useProblem } from "./load";
-import { commandOf, type Mistake, offsetOf, type Preview, settingsOf } from "./plans";
-import { navigate, useAddress } from "./router";
+import { useLoad, useProblem, useVisitor } from "./load";
+import {
+  commandOf,
+  type Mistake,
+  offsetOf,
+  type PlanWorld,
+  type Preview,
+  settingsOf,
+  worldsOf,
+} from "./plans";
+import { navigate, runPath, useAddress } from "./router";
 import { Trouble } from "./Trouble";
 import { useAnswer } from "./TypedFields";
 
@@ -82,7 +90,7 @@ export function PlansPage() {
       <h1>Plans</h1>
       <p class="faint">
         A plan measures the same thing under many settings, again and again, and says what differs. Here you
-        see what one would do; <code>linerate run</code> carries it out.
+        see what one would do, and start it.
       </p>
       <form onSubmit={(event) => event.preventDefault()} noValidate>
         <div class="field">
@@ -229,13 +237,15 @@ function Answer({ preview, stale, text, plan, settings }: AnswerProps) {
         {preview.text}
       </pre>
       <h2>Carry it out</h2>
+      <StartPlan preview={preview} stale={stale} text={text} settings={settings} />
       <p>
+        <span class="faint">In a terminal: </span>
         {plan === undefined && (
           <>
             <a download={file} href={`data:application/toml;charset=utf-8,${encodeURIComponent(text)}`}>
               Save {file}
             </a>
-            , and in its folder:{" "}
+            , then in its folder{" "}
           </>
         )}
         <code>{command}</code>
@@ -249,5 +259,91 @@ function Answer({ preview, stale, text, plan, settings }: AnswerProps) {
         </span>
       </p>
     </section>
+  );
+}
+
+interface StartPlanProps {
+  preview: Preview;
+  stale: boolean;
+  text: string;
+  settings: string[];
+}
+
+/** Starts the plan from this page, or says why that cannot be. */
+function StartPlan({ preview, stale, text, settings }: StartPlanProps) {
+  const { session, can, askForToken } = useVisitor();
+  const [chosen, setChosen] = useState<PlanWorld>();
+  const [tls, setTls] = useState(false);
+  const [starting, setStarting] = useState(false);
+  const [problem, setProblem] = useProblem();
+  const { possible, missing } = worldsOf(preview, session.plan_worlds, session.host);
+  const world = possible.find((one) => one === chosen) ?? possible[0];
+  if (world === undefined)
+    return missing.map((reason) => (
+      <p key={reason} class="faint">
+        {reason}
+      </p>
+    ));
+  if (!can("run"))
+    return (
+      <p>
+        Carrying out plans from {session.host} needs a token that may start tests.{" "}
+        {!session.signed_in && (
+          <button type="button" onClick={askForToken}>
+            Sign in
+          </button>
+        )}
+      </p>
+    );
+  const labels: Record<PlanWorld, string> = {
+    hosts: "between the hosts of the plan",
+    lab: `in a network that ${session.host} emulates`,
+  };
+  const start = async () => {
+    setStarting(true);
+    setProblem(undefined);
+    try {
+      const { id } = await runPlan({ text, set: settings, world, tls: tls && world === "hosts" });
+      navigate(runPath(id));
+    } catch (error) {
+      setProblem(error);
+      setStarting(false);
+    }
+  };
+  return (
+    <form
+      class="start-plan"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void start();
+      }}
+    >
+      {possible.length > 1 ? (
+        <div class="field">
+          <label for="world">Where</label>
+          <Choice
+            id="world"
+            name="world"
+            value={world}
+            options={possible.map((one) => [one, labels[one]] as const)}
+            onChange={setChosen}
+          />
+        </div>
+      ) : (
+        <p>It is measured {labels[world]}.</p>
+      )}
+      {world === "hosts" && (
+        <label class="check">
+          <input type="checkbox" checked={tls} onChange={(event) => setTls(event.currentTarget.checked)} />{" "}
+          Encrypt the control connections: the agents were started with <code>--tls</code>
+        </label>
+      )}
+      <p class="actions">
+        <button type="submit" class="primary" disabled={starting || stale}>
+          {starting ? "Starting…" : "Run this plan"}
+        </button>
+      </p>
+      <Trouble problem={problem} />
+    </form>
   );
 }

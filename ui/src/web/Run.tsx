@@ -16,7 +16,9 @@ import {
 import { copyText } from "./clipboard";
 import { fromResult, toQuery } from "./form";
 import { LiveRun } from "./Live";
-import { type Frame, fromSnapshot, type Live, type Series, stage, withFrame } from "./live";
+import { LivePlanView } from "./LivePlan";
+import { stage } from "./live";
+import { planStage } from "./livePlan";
 import { useProblem, useVisitor } from "./load";
 import { asProblem } from "./problem";
 import { navigate, runPath } from "./router";
@@ -25,6 +27,7 @@ import { listen } from "./stream";
 import { Tags } from "./Tags";
 import { Trouble } from "./Trouble";
 import { Document, hasHeading } from "./View";
+import { type Watched, withMessage } from "./watched";
 import { plural } from "./words";
 
 /** How often a waiting run asks for its place. */
@@ -36,7 +39,7 @@ const PAUSE_MS = 300;
 export function RunPage({ id }: { id: string }) {
   const { can, session } = useVisitor();
   const [run, setRun] = useState<Run>();
-  const [live, setLive] = useState<Live>();
+  const [seen, setSeen] = useState<Watched>();
   const [view, setView] = useState<View>();
   const [problem, setProblem] = useProblem();
   const [cancelling, setCancelling] = useState(false);
@@ -68,7 +71,7 @@ export function RunPage({ id }: { id: string }) {
         setView(view);
         setFinished(true);
         setProblem(undefined);
-        if (watched.current) setSaid(run.problem ? "The test failed." : "The test has ended.");
+        if (watched.current) setSaid(`The ${run.kind} ${run.problem ? "failed" : "has ended"}.`);
         return;
       } catch (error) {
         const { status } = asProblem(error);
@@ -94,9 +97,7 @@ export function RunPage({ id }: { id: string }) {
         watched.current = true;
         close = listen(liveUrl(id), {
           message: (event, data) => {
-            if (event === "snapshot")
-              setLive((before) => fromSnapshot(data as { frame: Frame; series: Series[] }, before));
-            if (event === "frame") setLive((live) => live && withFrame(live, data as Frame));
+            setSeen((seen) => withMessage(seen, event, data));
             if (event === "end") {
               close();
               void finish();
@@ -113,18 +114,22 @@ export function RunPage({ id }: { id: string }) {
     };
   }, [id]);
 
-  const waiting =
-    run?.state === "waiting" && (!live || live.frame.state === "queued" || live.frame.at_seconds === 0);
+  const { live, plan } = seen ?? {};
+  const begun = live && live.frame.state !== "queued" && live.frame.at_seconds > 0;
+  const waiting = run?.state === "waiting" && !begun && plan?.frame.trial === undefined;
   useEffect(() => {
     if (!waiting) return;
     const timer = setInterval(() => getRun(id).then(setRun, () => undefined), PLACE_MS);
     return () => clearInterval(timer);
   }, [waiting, id]);
 
-  const now = view ? "" : waiting ? "Waiting" : live ? stage(live.frame) : "";
+  const stageNow = live ? stage(live.frame) : plan ? planStage(plan.frame) : "";
+  const now = view ? "" : waiting ? "Waiting" : stageNow;
+  // The trials of a plan follow each other too fast to be read aloud.
+  const spoken = plan && !waiting && !view && plan.frame.trial !== undefined ? "Measuring" : now;
   useEffect(() => {
-    if (now) setSaid(now);
-  }, [now]);
+    if (spoken) setSaid(spoken);
+  }, [spoken]);
   const title = view?.title ?? heading(run, id, session.host);
   useEffect(() => {
     document.title = `${now ? `${now}: ` : ""}${title} · linerate`;
@@ -161,7 +166,7 @@ export function RunPage({ id }: { id: string }) {
       <Trouble problem={problem} />
       {run?.problem && (
         <div class="verdict bad">
-          <h2>The test failed</h2>
+          <h2>The {run.kind} failed</h2>
           <p class="statement">{run.problem}</p>
         </div>
       )}
@@ -173,13 +178,15 @@ export function RunPage({ id }: { id: string }) {
       {finished && !view && !run?.problem && <p>It ended before anything was measured.</p>}
       {!view && !ended && waiting && run && <Waiting run={run} />}
       {!view && live && !waiting && (!finished || live.series.length > 0) && <LiveRun live={live} />}
-      {!view && !live && !waiting && !problem && !ended && <p>Loading…</p>}
+      {!view && plan && !waiting && (!finished || plan.trials.length > 0) && <LivePlanView plan={plan} />}
+      {!view && !live && !plan && !waiting && !problem && !ended && <p>Loading…</p>}
     </div>
   );
 }
 
 function heading(run: Run | undefined, id: string, host: string): string {
   if (!run) return `Run ${id}`;
+  if (run.kind === "plan") return `Plan ${run.target ?? id}`;
   const path = `${host} → ${run.target ?? "…"}`;
   return run.name ? `${run.name}: ${path}` : path;
 }

@@ -4,7 +4,7 @@ import type { Charts } from "../page";
 import type { Check } from "./check";
 import type { Envelope } from "./envelope";
 import type { Agent, CalendarRun, Fleet, Mesh, NewScheduleRequest, Schedule, Why } from "./fleet";
-import type { KnownPlan, Preview } from "./plans";
+import type { KnownPlan, PlanRequest, PlanWorld, Preview } from "./plans";
 import { asProblem, Problem, parsed, problemOf } from "./problem";
 
 export type Ability = "view" | "run" | "admin";
@@ -21,6 +21,8 @@ export interface Session {
   archive: string;
   /** The port for tests from a browser; absent if the pages may not connect to it. */
   browser_test?: { port: number };
+  /** Where plans from the pages can be carried out. */
+  plan_worlds: PlanWorld[];
 }
 
 export interface Hosts {
@@ -86,6 +88,7 @@ export interface Result {
 
 export interface Run {
   id: string;
+  kind: "test" | "plan";
   state: RunState;
   place?: number;
   wait_seconds?: number;
@@ -227,10 +230,15 @@ export function getComparison(before: string[], after: string[]): Promise<View> 
   return call(`/compare/view?${query}`);
 }
 
-/** Starts a test. One press of the button is one test, also if the first answer was lost and it is sent again. */
-export async function startRun(request: TestRequest): Promise<{ id: string; place: number }> {
+/** Starts a test. */
+export const startRun = (request: TestRequest) => startOnce("/runs", request);
+/** Carries out a plan. */
+export const runPlan = (request: PlanRequest) => startOnce("/plans/runs", request);
+
+/** Starts a run. One press of the button is one run, also if the first answer was lost and it is sent again. */
+async function startOnce(path: string, request: unknown): Promise<{ id: string; place: number }> {
   const headers = { "Idempotency-Key": uuid() };
-  const send = () => write<{ id: string; place: number }>("POST", "/runs", request, headers);
+  const send = () => write<{ id: string; place: number }>("POST", path, request, headers);
   try {
     return await send();
   } catch (error) {

@@ -9,6 +9,7 @@ const session: Session = {
   host: "ams-1",
   linerate: "0.1.0",
   archive: "ok",
+  plan_worlds: [],
   browser_test: { port: 5201 },
 };
 

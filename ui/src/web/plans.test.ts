@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { commandOf, offsetOf, settingsOf } from "./plans";
+import { commandOf, offsetOf, settingsOf, worldsOf } from "./plans";
 
 test("settings are the lines that are not empty", () => {
   expect(settingsOf(" repeats=3\n\n axis.window=64K,1M \n")).toEqual(["repeats=3", "axis.window=64K,1M"]);
@@ -19,4 +19,16 @@ test("a command is one that a shell takes as it is meant", () => {
   expect(commandOf("my plan.toml", ["notes.who=it's"])).toBe(
     "linerate run 'my plan.toml' --set 'notes.who=it'\\''s'",
   );
+});
+
+test("a plan can be carried out where it fits and the server is able to", () => {
+  const preview = (...worlds: ("hosts" | "lab")[]) => ({ mistakes: [], worlds });
+  expect(worldsOf(preview("hosts", "lab"), ["lab"], "ams-1")).toEqual({
+    possible: ["lab"],
+    missing: [expect.stringContaining("--web-agent-token-file")],
+  });
+  expect(worldsOf(preview("lab"), ["hosts"], "ams-1")).toEqual({
+    possible: [],
+    missing: [expect.stringContaining("ams-1 cannot emulate networks")],
+  });
 });

@@ -1,4 +1,4 @@
-// Plans as texts: where a mistake is, and what to type to carry one out.
+// Plans as texts: where a mistake is, where one can be carried out, and what to type for it.
 
 /** A bundled plan. */
 export interface KnownPlan {
@@ -21,6 +21,36 @@ export interface Preview {
   points?: number;
   trials?: number;
   time_ns?: number;
+  /** Where it can be carried out, the usual world first. */
+  worlds: PlanWorld[];
+}
+
+/** Where plans are carried out. */
+export type PlanWorld = "hosts" | "lab";
+
+/** A plan to carry out. */
+export interface PlanRequest {
+  text: string;
+  set: string[];
+  world: PlanWorld;
+  /** Whether the connections to the agents of the hosts are encrypted. */
+  tls?: boolean;
+}
+
+/** The worlds in which this server can carry out a plan, and for each of the others, why it cannot. */
+export function worldsOf(
+  preview: Preview,
+  server: PlanWorld[],
+  host: string,
+): { possible: PlanWorld[]; missing: string[] } {
+  const reasons: Record<PlanWorld, string> = {
+    hosts: `${host} has no token for the agents of other hosts. Whoever runs it can give it one with linerate serve --web-agent-token-file.`,
+    lab: `${host} cannot emulate networks: its server would have to run as root.`,
+  };
+  return {
+    possible: preview.worlds.filter((world) => server.includes(world)),
+    missing: preview.worlds.filter((world) => !server.includes(world)).map((world) => reasons[world]),
+  };
 }
 
 /** Settings as typed, one in each line. */

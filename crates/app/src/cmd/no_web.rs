@@ -28,7 +28,7 @@ impl NoWebArgs {
     }
 
     /// There are no files of pages.
-    pub(super) fn check_files(&self) -> Result<(), CommandError> {
+    pub(super) fn check_files(&self, _: &ServeArgs) -> Result<(), CommandError> {
         Ok(())
     }
 

@@ -80,9 +80,7 @@ pub(crate) struct RunArgs {
 
 /// Carries out the plan, and prints the result.
 pub(crate) fn run(args: &RunArgs) -> Result<Exit, CommandError> {
-    if let Some(path) = &args.report {
-        check_file("--report", path, PLAN_EXTENSIONS)?;
-    }
+    check_file("--report", args.report.as_deref(), PLAN_EXTENSIONS)?;
     if args.plan.as_deref().or(args.resume.as_deref()) == Some("") {
         return Err(CommandError::usage("--resume: name the plan, or the run to resume"));
     }

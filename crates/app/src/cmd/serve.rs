@@ -18,8 +18,8 @@ use linerate_model::{
 };
 use linerate_report::outcome;
 use linerate_runner::{
-    ArchiveLogStore, CertificateError, CertificateSource, LabPortObserver, Retention, ServiceConfig,
-    ServiceManager, SettingsGuardians, TlsCertificate,
+    ArchiveLogStore, CertificateSource, LabPortObserver, Retention, ServiceConfig, ServiceManager,
+    SettingsGuardians, TlsCertificate,
 };
 use linerate_sock::inherited::InheritedSockets;
 use linerate_sock::thread::locked;
@@ -56,7 +56,7 @@ pub(crate) struct ServeArgs {
     #[command(flatten)]
     web: WebArgs,
     #[command(flatten)]
-    run: RunFolder,
+    pub(super) run: RunFolder,
     /// Print events as JSON, one object per line, on stdout
     #[arg(long)]
     json: bool,
@@ -93,7 +93,7 @@ pub(crate) fn run(args: &ServeArgs, configured: Option<ConfiguredServe>) -> Resu
     let signals = Signals::catch_these(&stops)?;
     let agent_token = args.agent_token_file.as_deref().map(read_token).transpose()?;
     if let Some(configured) = configured.as_ref().filter(|_| args.check_config) {
-        args.web.check_files()?;
+        args.web.check_files(args)?;
         check_certificate(&args.web.tls)?;
         return Ok(stdout::print(
             format!("{}: no mistakes\n", configured.config.path().display()).as_bytes(),
@@ -121,8 +121,7 @@ pub(crate) fn run(args: &ServeArgs, configured: Option<ConfiguredServe>) -> Resu
         ServiceManager.stopping();
         handle.turn_off();
     };
-    Signals::hand_over(&stops, on_stop)
-        .map_err(|error| CommandError::failed(format!("cannot wait for signals: {error}")))?;
+    Signals::hand_over(&stops, on_stop)?;
     if let Some(configured) = configured {
         reload_on_hangup(configured, server.reload())?;
     }
@@ -165,7 +164,6 @@ fn reload_on_hangup(configured: ConfiguredServe, server: ServerReload) -> Result
         }
     };
     Signals::hand_over(&[SIGHUP], on_hangup)
-        .map_err(|error| CommandError::failed(format!("cannot wait for signals: {error}")))
 }
 
 /// The configuration file as it is now, and what has changed, in words.
@@ -186,8 +184,8 @@ fn check_certificate(tls: &ServerTlsOptions) -> Result<(), CommandError> {
     let Some(source @ CertificateSource::Files { .. }) = CertificateSource::of_pages(tls) else {
         return Ok(());
     };
-    let refused = |error: CertificateError| CommandError::of(error.needs_correction(), error);
-    TlsCertificate::open(&source, &[]).map(drop).map_err(refused)
+    let opened = TlsCertificate::open(&source, &[]).map(drop);
+    opened.map_err(|error| CommandError::of(error.needs_correction(), error))
 }
 
 /// The certificate of the server's own port, if it is wanted.

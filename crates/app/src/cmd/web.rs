@@ -4,14 +4,16 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 
 use clap::Args;
-use linerate_control::Server;
+use linerate_control::{Server, Token};
 use linerate_model::ServerTlsOptions;
 use linerate_runner::CertificateSource;
 use linerate_sock::inherited::InheritedSockets;
 use linerate_web::{
-    Access, AllowedTarget, TokenFile, WebAssets, WebConfig, WebError, WebHandle, WebServer, WebToken,
+    Access, AllowedTarget, PlanSetup, TokenFile, WebAssets, WebConfig, WebError, WebHandle, WebServer,
+    WebToken,
 };
 
+use super::lab::OwnPrograms;
 use super::serve::ServeArgs;
 use crate::agent_token::read_from;
 use crate::command_error::CommandError;
@@ -39,6 +41,9 @@ pub(super) struct WebArgs {
     /// Tests from the pages may only go to this host or network; may be given more than once [default: everywhere]
     #[arg(long, value_name = "HOST|NETWORK", requires = "web")]
     web_target: Vec<AllowedTarget>,
+    /// Plans from the pages may measure between hosts whose agents have the token in this file
+    #[arg(long, value_name = "FILE", requires = "web")]
+    web_agent_token_file: Option<PathBuf>,
     /// Another name under which browsers reach the pages; may be given more than once
     #[arg(long, value_name = "NAME", requires = "web", value_parser = WebConfig::parse_name)]
     web_name: Vec<String>,
@@ -58,21 +63,13 @@ impl WebArgs {
     }
 
     /// Reads the files that the options name.
-    pub(super) fn check_files(&self) -> Result<(), CommandError> {
-        self.web_token()?;
-        TokenFile::of_service(self.tokens.as_deref())
-            .map(drop)
-            .map_err(|error| CommandError::of(error.needs_correction(), error))
+    pub(super) fn check_files(&self, args: &ServeArgs) -> Result<(), CommandError> {
+        self.config(args).map(drop)
     }
 
     /// The socket of the pages, if the service manager has opened it.
     pub(super) fn listener(&self, inherited: &mut InheritedSockets) -> Option<TcpListener> {
         inherited.take_plain_listener(self.web?)
-    }
-
-    fn web_token(&self) -> Result<Option<WebToken>, CommandError> {
-        let token = |path: &PathBuf| read_from("--web-token-file", path, WebToken::new);
-        self.web_token_file.as_ref().map(token).transpose()
     }
 
     /// Starts the pages of a server if they are wanted, and prints where they are.
@@ -82,23 +79,42 @@ impl WebArgs {
         args: &ServeArgs,
         listener: Option<TcpListener>,
     ) -> Result<Option<WebHandle>, CommandError> {
-        let Some(address) = self.web else { return Ok(None) };
-        let refused = |error: WebError| CommandError::of(error.needs_correction(), error);
-        let tokens = TokenFile::of_service(self.tokens.as_deref()).map_err(|error| refused(error.into()))?;
-        let config = WebConfig {
-            address,
-            access: Access { token: self.web_token()?, tokens, public: self.public, insecure: self.insecure },
-            tls: CertificateSource::of_pages(&self.tls),
-            names: self.web_name.clone(),
-            share_key: None,
-            archive: args.archive.archive.clone(),
-            targets: self.web_target.clone(),
-            notify: |line| print::note(line),
-            assets: WebAssets { script: SCRIPT, worker: WORKER, style: STYLE, report: front_end::REPORT },
-        };
+        let Some(config) = self.config(args)? else { return Ok(None) };
         let web = WebServer::bind_with(config, listener).map_err(refused)?;
         print::note(format!("pages at {}", web.url()));
         web.notes().into_iter().for_each(print::note);
         web.start(server.own_runs(), server.handover()).map(Some).map_err(refused)
     }
+
+    /// The configuration of the pages if they are wanted, with what is in the files that the options name.
+    fn config(&self, args: &ServeArgs) -> Result<Option<WebConfig>, CommandError> {
+        let Some(address) = self.web else { return Ok(None) };
+        let web_token = |path: &PathBuf| read_from("--web-token-file", path, WebToken::new);
+        let agent_token = |path: &PathBuf| read_from("--web-agent-token-file", path, Token::new);
+        Ok(Some(WebConfig {
+            address,
+            access: Access {
+                token: self.web_token_file.as_ref().map(web_token).transpose()?,
+                tokens: TokenFile::of_service(self.tokens.as_deref()).map_err(|e| refused(e.into()))?,
+                public: self.public,
+                insecure: self.insecure,
+            },
+            tls: CertificateSource::of_pages(&self.tls),
+            names: self.web_name.clone(),
+            share_key: None,
+            archive: args.archive.archive.clone(),
+            targets: self.web_target.clone(),
+            plans: PlanSetup {
+                agent_token: self.web_agent_token_file.as_ref().map(agent_token).transpose()?,
+                lab_programs: Some(&OwnPrograms),
+                run_dir: args.run.run_dir.clone(),
+            },
+            notify: |line| print::note(line),
+            assets: WebAssets { script: SCRIPT, worker: WORKER, style: STYLE, report: front_end::REPORT },
+        }))
+    }
+}
+
+fn refused(error: WebError) -> CommandError {
+    CommandError::of(error.needs_correction(), error)
 }

@@ -104,6 +104,7 @@ const SERVE: &[(&str, OptionValue, &[&str])] = &[
     // Port 0 is any free one.
     ("--web", Name, &["localhost", "192.0.2.1:", "example.net:80", "70000", "-1", "1x", "", "one"]),
     ("--web-token-file", Name, &["/no/such/file", "/", "/dev/null", ""]),
+    ("--web-agent-token-file", Name, &["/no/such/file", "/", "/dev/null", ""]),
     ("--tokens", Name, &["/no/such/file", "/", "/dev/null", ""]),
     ("--tls-cert", Name, &["/no/such/file", "/", "/dev/null", ""]),
     ("--tls-key", Name, &["/no/such/file", "/", "/dev/null", ""]),

@@ -88,6 +88,19 @@ fn a_path_is_described_a_result_is_judged_and_a_run_is_tagged() {
 }
 
 #[test]
+#[ignore = "needs a browser, root and network namespaces"]
+fn a_plan_is_started_watched_and_cancelled() {
+    let folder = Folder::new();
+    let (mut server, base) = serve_pages(&folder, &["--run-dir", &folder.file("labs")]);
+    play("plan.mjs", &base, &[]);
+    assert!(server.running(), "{}", server.stderr());
+    let mut list = linerate();
+    list.args(["lab", "list", "--json", "--run-dir", &folder.file("labs")]);
+    let labs = Process::start(list).finish(Duration::from_secs(60)).json()["labs"].clone();
+    assert_eq!(labs, serde_json::json!([]), "an emulated network is left");
+}
+
+#[test]
 #[ignore = "needs a browser"]
 fn a_fleet_is_shown_explained_and_paused() {
     let folder = Folder::new();

@@ -143,8 +143,9 @@ pub(crate) async fn list(
             state: WebRunState::Waiting,
             run: RunEntry::of(&RunHead {
                 id: run.id.as_str().into(),
-                target: Some(run.request.to.as_str().into()),
-                name: run.request.name.as_deref().map(Into::into),
+                target: Some(run.task.target().into()),
+                name: run.task.name().map(Into::into),
+                is_plan: run.task.is_plan(),
                 ..RunHead::default()
             }),
         }));
@@ -171,11 +172,23 @@ pub(super) async fn started_here(service: &Service, typed: &str) -> Option<Arc<W
     service.runs().find(&id)
 }
 
+/// What a run is.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum RunKind {
+    /// A test.
+    Test,
+    /// A plan, whose trials are runs too.
+    Plan,
+}
+
 /// A run.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct RunStatus {
     /// Its id.
     id: String,
+    /// What it is.
+    kind: RunKind,
     /// Whether it is over.
     state: WebRunState,
     /// Position in the queue; 1 is next. Only while it waits.
@@ -184,7 +197,7 @@ pub(crate) struct RunStatus {
     /// Longest expected wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     wait_seconds: Option<f64>,
-    /// The other host.
+    /// The other host; for a plan, its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<String>,
     /// Its name.
@@ -209,8 +222,9 @@ impl RunStatus {
             state: run.state(),
             place: wait.map(|(position, _)| position),
             wait_seconds: wait.map(|(_, wait)| wait.as_secs_f64()),
-            target: Some(run.request.to.clone()),
-            name: run.request.name.clone(),
+            kind: if run.task.is_plan() { RunKind::Plan } else { RunKind::Test },
+            target: Some(run.task.target().to_owned()),
+            name: run.task.name().map(str::to_owned),
             tags: Vec::new(),
             problem: run.problem(),
             result: None,
@@ -247,8 +261,15 @@ fn status(archive: &Archive, typed: &str) -> Result<RunStatus, ArchiveError> {
     if PlanRecord::is_plan(&events) {
         let plan = PlanRecord::fold(&events);
         let state = if plan.outcome.is_some() { WebRunState::Ended } else { WebRunState::Unfinished };
-        let name = plan.start.as_ref().map(|start| start.name.to_string());
-        return Ok(RunStatus { state, target: name, tags, ..RunStatus::empty(id) });
+        let completed = matches!(plan.outcome, Some(Outcome::Completed));
+        return Ok(RunStatus {
+            kind: RunKind::Plan,
+            state,
+            target: plan.start.as_ref().map(|start| start.name.to_string()),
+            problem: plan.reason.as_ref().filter(|_| !completed).map(ToString::to_string),
+            tags,
+            ..RunStatus::empty(id)
+        });
     }
     let record = RunRecord::fold(&events);
     let completed = matches!(record.outcome, Some(Outcome::Completed));
@@ -278,6 +299,7 @@ impl RunStatus {
     fn empty(id: String) -> Self {
         Self {
             id,
+            kind: RunKind::Test,
             state: WebRunState::Unfinished,
             place: None,
             wait_seconds: None,

@@ -14,6 +14,7 @@ use super::{MayView, NoContent};
 use crate::access::Ability;
 use crate::guard::VisitorAddress;
 use crate::latest_runs::latest_runs;
+use crate::plan_request::WorldOfPlan;
 use crate::problem::HttpProblem;
 use crate::request::JsonBody;
 use crate::service::Service;
@@ -41,6 +42,8 @@ pub(crate) struct SessionInfo {
     /// connect to a port without.
     #[serde(skip_serializing_if = "Option::is_none")]
     browser_test: Option<BrowserTest>,
+    /// Where plans from the pages can be carried out.
+    plan_worlds: Vec<WorldOfPlan>,
 }
 
 /// Where browsers measure to this host.
@@ -70,6 +73,7 @@ pub(crate) async fn session(
             .unwrap_or_else(|| "ok".to_owned()),
         abilities,
         browser_test: service.browser_test().map(|port| BrowserTest { port }),
+        plan_worlds: service.runs().plan_setup().worlds(),
     }))
 }
 

@@ -4,19 +4,18 @@ use axum::Json;
 use axum::extract::State;
 use linerate_report::page::Page;
 use linerate_report::plan_preview::{BundledPlans, describe};
-use linerate_runner::plan::{PlanMistake, bundled_plans, read_without_files};
+use linerate_runner::plan::{PlanMistake, bundled_plans};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::MayView;
-use crate::problem::{HttpProblem, INTERNAL, INVALID_REQUEST, NOT_FOUND};
+use crate::plan_request::{WorldOfPlan, read_plan};
+use crate::problem::{HttpProblem, INTERNAL, NOT_FOUND};
 use crate::request::{JsonBody, PathParts};
 use crate::service::Service;
 
 /// Largest plan with its settings.
-const MAX_PLAN_BYTES: usize = 64 << 10;
-/// Most settings.
-const MAX_SETTINGS: usize = 100;
+pub(super) const MAX_PLAN_BYTES: usize = 64 << 10;
 /// Letters of a line of the description.
 const COLUMNS: usize = 80;
 
@@ -64,6 +63,8 @@ pub(crate) struct Preview {
     /// How long it takes, about.
     #[serde(skip_serializing_if = "Option::is_none")]
     time_ns: Option<u64>,
+    /// Where the plan can be carried out: the usual world first. Whether this server can is in `getSession`.
+    worlds: Vec<WorldOfPlan>,
 }
 
 pub(crate) async fn list(_: MayView) -> Result<Json<BundledPlans>, HttpProblem> {
@@ -84,27 +85,25 @@ pub(crate) async fn preview(
     _: MayView,
     JsonBody(request): JsonBody<PreviewRequest, MAX_PLAN_BYTES>,
 ) -> Result<Json<Preview>, HttpProblem> {
-    if request.set.len() > MAX_SETTINGS {
-        let text = format!("a plan takes at most {MAX_SETTINGS} settings here");
-        return Err(HttpProblem::new(INVALID_REQUEST, text).at("set").limit(MAX_SETTINGS as u64));
-    }
     let permit = service.plan_preview_permit().await;
     let described = tokio::task::spawn_blocking(move || {
         let _permit = permit;
         describe_plan(&request)
     });
-    let failed = |error| {
+    described.await.unwrap_or_else(|error| {
         tracing::error!(%error, "describing a plan has failed");
-        HttpProblem::new(INTERNAL, "describing the plan failed; the log of the server says why")
-    };
-    described.await.map(Json).map_err(failed)
+        Err(HttpProblem::new(INTERNAL, "describing the plan failed; the log of the server says why"))
+    })
 }
 
-fn describe_plan(request: &PreviewRequest) -> Preview {
-    let wrong = |mistakes| Preview { mistakes, text: None, points: None, trials: None, time_ns: None };
-    let plan = match read_without_files(&request.text, &request.set) {
+fn describe_plan(request: &PreviewRequest) -> Result<Json<Preview>, HttpProblem> {
+    let wrong = |mistakes| {
+        let worlds = Vec::new();
+        Ok(Json(Preview { mistakes, text: None, points: None, trials: None, time_ns: None, worlds }))
+    };
+    let plan = match read_plan(&request.text, &request.set)? {
         Ok(plan) => plan,
-        Err(error) => return wrong(error.mistakes),
+        Err(mistakes) => return wrong(mistakes),
     };
     let estimate = match plan.estimate() {
         Ok(estimate) => estimate,
@@ -116,11 +115,12 @@ fn describe_plan(request: &PreviewRequest) -> Preview {
     };
     let mut page = Page::new(COLUMNS, false);
     describe(&mut page, &plan, &estimate);
-    Preview {
+    Ok(Json(Preview {
         mistakes: Vec::new(),
         text: Some(page.into_text()),
         points: Some(plan.grid.len() as u64),
         trials: Some(estimate.trials),
         time_ns: Some(estimate.time.as_ns()),
-    }
+        worlds: WorldOfPlan::all_of(&plan),
+    }))
 }

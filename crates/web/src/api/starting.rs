@@ -7,11 +7,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::archived::started_here;
+use super::plans::MAX_PLAN_BYTES;
 use super::{MayRun, RunOfPath};
-use crate::problem::{HttpProblem, INVALID_REQUEST, NOT_FOUND};
+use crate::plan_request::PlanRunRequest;
+use crate::problem::{HttpProblem, INTERNAL, INVALID_REQUEST, NOT_FOUND};
 use crate::request::{JsonBody, PathParts};
 use crate::run_request::RunRequest;
 use crate::service::Service;
+use crate::web_task::WebTask;
 
 /// The header with which a request that is repeated starts only one run.
 const KEY: &str = "idempotency-key";
@@ -33,15 +36,45 @@ pub(crate) async fn start(
     headers: HeaderMap,
     JsonBody(request): JsonBody<RunRequest>,
 ) -> Result<Created, HttpProblem> {
-    let key = match headers.get(KEY).map(|value| value.to_str()) {
-        None => None,
-        Some(Ok(key)) if !key.is_empty() && key.len() <= MAX_KEY_BYTES => Some(key),
+    let key = key_of(&headers)?;
+    let test = request.check(&service.runs().limits())?;
+    started(&service, WebTask::Test(Box::new(test)), key)
+}
+
+pub(crate) async fn start_plan(
+    State(service): State<Service>,
+    _: MayRun,
+    headers: HeaderMap,
+    JsonBody(request): JsonBody<PlanRunRequest, MAX_PLAN_BYTES>,
+) -> Result<Created, HttpProblem> {
+    let key = key_of(&headers)?;
+    let permit = service.plan_preview_permit().await;
+    let known = service.clone();
+    let checked = tokio::task::spawn_blocking(move || {
+        let _permit = permit;
+        request.check(&known.runs().limits(), known.runs().plan_setup())
+    });
+    let plan = checked.await.unwrap_or_else(|error| {
+        tracing::error!(%error, "checking a plan has failed");
+        Err(HttpProblem::new(INTERNAL, "checking the plan failed; the log of the server says why"))
+    })?;
+    started(&service, WebTask::Plan(plan), key)
+}
+
+/// The value of the header with which a request that is repeated starts only one run.
+fn key_of(headers: &HeaderMap) -> Result<Option<&str>, HttpProblem> {
+    match headers.get(KEY).map(|value| value.to_str()) {
+        None => Ok(None),
+        Some(Ok(key)) if !key.is_empty() && key.len() <= MAX_KEY_BYTES => Ok(Some(key)),
         Some(_) => {
             let text = format!("an Idempotency-Key has 1 to {MAX_KEY_BYTES} printable characters");
-            return Err(HttpProblem::new(INVALID_REQUEST, text).at("Idempotency-Key"));
+            Err(HttpProblem::new(INVALID_REQUEST, text).at("Idempotency-Key"))
         }
-    };
-    let run = service.runs().start(request, key)?;
+    }
+}
+
+fn started(service: &Service, task: WebTask, key: Option<&str>) -> Result<Created, HttpProblem> {
+    let run = service.runs().start(task, key)?;
     let place = service.runs().wait(&run).map_or(0, |(position, _)| position);
     Ok(Created(Started { id: run.id.clone(), place }))
 }

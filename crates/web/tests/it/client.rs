@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use linerate_control::{ControlError, Server, ServerConfig, ServerHandle};
 use linerate_report::html::Assets;
-use linerate_web::{Access, WebAssets, WebConfig, WebHandle, WebServer};
+use linerate_web::{Access, PlanSetup, WebAssets, WebConfig, WebHandle, WebServer};
 use serde_json::Value;
 
 /// How long a busy machine may take for anything.
@@ -145,6 +145,7 @@ pub(crate) fn config(access: Access, archive: Option<String>) -> WebConfig {
         share_key: None,
         archive,
         targets: Vec::new(),
+        plans: PlanSetup::default(),
         notify: |_| (),
         assets: WebAssets {
             script: "// script",

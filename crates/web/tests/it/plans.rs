@@ -1,11 +1,15 @@
-//! Plans as pages show them: those that come along, and what one would do.
+//! Plans as pages show them: those that come along, what one would do, and how it is carried out.
 
-use linerate_web::{Ability, Access, TokenFile};
+use linerate_control::Token;
+use linerate_runner::Loopback;
+use linerate_web::{Ability, Access, PlanSetup, TokenFile, WebConfig};
 use serde_json::{Value, json};
 
-use crate::client::TestSite;
+use crate::client::{TestSite, config};
 
 const PREVIEW: &str = "/api/v1/plans/preview";
+const RUNS: &str = "/api/v1/plans/runs";
+const SECRET: &str = "known to the agents and to the pages";
 
 fn preview(site: &TestSite, text: &str, set: &[&str]) -> Value {
     site.post(PREVIEW, &json!({ "text": text, "set": set }).to_string()).json()
@@ -75,4 +79,146 @@ fn plans_are_for_those_who_may_view() {
     site.post(PREVIEW, r#"{"text":""}"#).problem(401);
     let head = format!("Authorization: Bearer {token}\r\n");
     assert!(site.write("POST", PREVIEW, &head, r#"{"text":""}"#).json()["mistakes"].is_array());
+}
+
+/// Two agents on this host, and pages that know their token.
+struct PlanSite {
+    site: TestSite,
+    agents: [Loopback; 2],
+}
+
+impl PlanSite {
+    fn open() -> Self {
+        let token = Token::new(SECRET).unwrap();
+        let agents = [(); 2].map(|()| Loopback::agent(token.clone()).unwrap());
+        let plans = PlanSetup { agent_token: Some(token), ..PlanSetup::default() };
+        Self { site: TestSite::with(WebConfig { plans, ..config(Access::default(), None) }), agents }
+    }
+
+    /// A plan between the agents, and the request for it.
+    fn request(&self, rest: &str) -> Value {
+        let [near, far] = [0, 1].map(|at: usize| self.agents[at].port());
+        let text = format!(
+            "name = \"two-points\"\n\
+             host.near = {{ address = \"127.0.0.1\", port = {near} }}\n\
+             host.far = {{ address = \"127.0.0.1\", port = {far} }}\n\
+             flow.bulk = {{ from = \"near\", to = \"far\" }}\n{rest}"
+        );
+        json!({ "text": text })
+    }
+
+    fn start(&self, request: &Value) -> String {
+        let reply = self.site.post(RUNS, &request.to_string());
+        assert_eq!(reply.status, 201, "{reply:?}");
+        let id = reply.json()["id"].as_str().unwrap().to_owned();
+        assert_eq!(reply.header("location"), Some(format!("/api/v1/runs/{id}").as_str()));
+        id
+    }
+}
+
+#[test]
+fn a_plan_is_carried_out_watched_and_archived() {
+    let bed = PlanSite::open();
+    let site = &bed.site;
+    assert_eq!(site.get("/api/v1/session").json()["plan_worlds"], json!(["hosts"]));
+    let request = bed.request("test.duration = \"500ms\"\ntest.upload = true\naxis.streams = [1, 2]\n");
+    assert_eq!(site.post(PREVIEW, &request.to_string()).json()["worlds"], json!(["hosts"]));
+    let id = bed.start(&request);
+    let messages = site.watch(&format!("/api/v1/runs/{id}/live"), "end");
+    assert_eq!(messages[0].0, "snapshot", "{messages:?}");
+    let (_, seen) = messages.iter().rfind(|(kind, _)| kind == "snapshot").unwrap();
+    let trials = seen["trials"].as_array().unwrap();
+    assert_eq!(trials.len(), 2, "{messages:?}");
+    for (trial, (number, point)) in trials.iter().zip([(1, "streams=1"), (2, "streams=2")]) {
+        assert_eq!((&trial["number"], &trial["trial"]), (&number.into(), &point.into()));
+        let [goodput] = &trial["goodputs"].as_array().unwrap()[..] else { panic!("{trial}") };
+        assert_eq!((&goodput["flow"], &goodput["direction"]), (&"bulk".into(), &"upload".into()));
+        assert!(trial["measured"] == true && goodput["bitrate_bps"].as_f64().unwrap() > 0.0, "{trial}");
+    }
+    assert_eq!(messages.last().unwrap().1["outcome"], "completed");
+
+    let status = site.get(&format!("/api/v1/runs/{id}")).json();
+    let told = ["kind", "state", "target"].map(|key| status[key].as_str().unwrap().to_owned());
+    assert_eq!(told, ["plan", "ended", "two-points"], "{status}");
+    let listed = site.get("/api/v1/runs").json()["runs"].clone();
+    let [run] = &listed.as_array().unwrap()[..] else { panic!("parts are not listed: {listed}") };
+    assert_eq!(
+        (&run["id"], &run["kind"], &run["outcome"]),
+        (&json!(id), &json!("plan"), &json!("completed"))
+    );
+    let view = site.get(&format!("/api/v1/runs/{id}/view")).json();
+    assert!(view["html"].as_str().unwrap().contains("<h3>streams 2</h3>"), "{view}");
+    assert_eq!(site.get("/api/v1/runs?parts=true").json()["runs"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn a_plan_that_is_cancelled_keeps_what_it_has() {
+    let bed = PlanSite::open();
+    let id = bed.start(&bed.request("test.duration = 600\ntest.upload = true\nrepeats = 5\n"));
+    // A short test waits for it, as the thread that carries out runs has one at a time.
+    let after = bed.site.start_run(r#"{"to":"this host","test":{"traffic":{"duration_ns":300000000}}}"#);
+    let live = format!("/api/v1/runs/{id}/live");
+    let has_rate = |seen: &(String, Value)| {
+        let frame = if seen.0 == "snapshot" { &seen.1["frame"] } else { &seen.1 };
+        frame["flows"].as_array().is_some_and(|flows| flows.iter().any(|flow| flow["bitrate_bps"].is_f64()))
+    };
+    while !has_rate(bed.site.watch(&live, "frame").last().unwrap()) {}
+    assert_eq!(bed.site.get(&format!("/api/v1/runs/{after}")).json()["state"], "waiting");
+    assert_eq!(bed.site.post(&format!("/api/v1/runs/{id}/cancel"), "").status, 202);
+    let status = bed.site.ended(&id);
+    assert!(status["problem"].as_str().is_some_and(|problem| problem.contains("cancelled")), "{status}");
+    assert_eq!(bed.site.ended(&after)["result"]["run"]["outcome"], "completed");
+}
+
+#[test]
+fn a_plan_that_cannot_be_carried_out_says_why() {
+    let bed = PlanSite::open();
+    let refused = |request: &Value, status: u16| bed.site.post(RUNS, &request.to_string()).problem(status);
+    assert_eq!(refused(&bed.request("test.durations = 3\n"), 422)["field"], "text");
+    let one_host = json!({ "text": "[lab]\ntopology = \"pair\"\n", "set": ["repeats=x"] });
+    assert_eq!(refused(&one_host, 422)["field"], "set");
+    assert_eq!(refused(&json!({ "text": "", "world": "twin" }), 422)["field"], "world");
+    // Nothing here emulates networks.
+    let lab = json!({ "text": "[lab]\ntopology = \"pair\"\n" });
+    assert_eq!(refused(&lab, 403)["field"], "world");
+    assert_eq!(TestSite::open().post(RUNS, &bed.request("").to_string()).problem(403)["field"], "world");
+    // The agents do not know this token.
+    let token = Token::new("not known to any of the agents").unwrap();
+    let plans = PlanSetup { agent_token: Some(token), ..PlanSetup::default() };
+    let stranger = TestSite::with(WebConfig { plans, ..config(Access::default(), None) });
+    let id = stranger.post(RUNS, &bed.request("test.duration = 1\n").to_string()).json()["id"].clone();
+    let status = stranger.ended(id.as_str().unwrap());
+    assert!(status["problem"].as_str().is_some_and(|problem| problem.contains("token")), "{status}");
+    assert_eq!(status["kind"], "plan");
+}
+
+#[test]
+fn a_plan_that_is_started_twice_with_one_key_runs_once() {
+    let bed = PlanSite::open();
+    let request = bed.request("test.duration = \"300ms\"\ntest.upload = true\n");
+    let start =
+        |request: &Value| bed.site.write("POST", RUNS, "Idempotency-Key: one\r\n", &request.to_string());
+    let first = start(&request).json()["id"].clone();
+    assert_eq!(start(&request).json()["id"], first);
+    assert_eq!(start(&bed.request("test.duration = 1\n")).problem(422)["field"], "Idempotency-Key");
+    assert_eq!(bed.site.ended(first.as_str().unwrap())["state"], "ended");
+}
+
+#[test]
+fn plans_are_carried_out_for_those_who_may_run_tests_and_only_where_tests_may_go() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = TokenFile::new(Some(&folder.path().join("tokens"))).unwrap();
+    let [viewer, runner] = [("viewer", Ability::View), ("runner", Ability::Run)]
+        .map(|(name, ability)| file.add(name, ability, None).unwrap());
+    let plans = PlanSetup { agent_token: Some(Token::new(SECRET).unwrap()), ..PlanSetup::default() };
+    let targets = vec!["192.0.2.0/24".parse().unwrap()];
+    let access = Access { tokens: Some(file), public: true, ..Access::default() };
+    let site = TestSite::with(WebConfig { plans, targets, ..config(access, None) });
+    let plan = "host.a.address = \"198.51.100.1\"\nhost.b.address = \"192.0.2.2\"\n\
+                flow.x = { from = \"a\", to = \"b\" }\n";
+    let start = |head: &str| site.write("POST", RUNS, head, &json!({ "text": plan }).to_string());
+    start("").problem(401);
+    start(&format!("Authorization: Bearer {viewer}\r\n")).problem(403);
+    let refused = start(&format!("Authorization: Bearer {runner}\r\n")).problem(403);
+    assert!(refused["detail"].as_str().unwrap().contains("192.0.2.0/24"), "{refused}");
 }

@@ -1,0 +1,96 @@
+// A plan from its page to its result in Chromium, in a network that the server emulates: started, watched, found again,
+// and a second one cancelled.
+//
+//   node e2e/plan.mjs BASE        CHROMIUM names another browser than the system's
+
+import { launch } from "./browser.mjs";
+
+const BASE = (process.argv[2] ?? "http://localhost:8080").replace(/\/$/, "");
+/** How long a busy machine may take for a step, milliseconds. */
+const PATIENCE = 90_000;
+
+const browser = await launch();
+const troubles = [];
+let step = "";
+try {
+  await story({ viewport: { width: 1280, height: 720 } });
+  await story({ viewport: { width: 400, height: 800 }, hasTouch: true, isMobile: true, colorScheme: "dark" });
+} catch (error) {
+  troubles.push(`${step}: ${error.message}`);
+} finally {
+  await browser.close();
+}
+for (const trouble of troubles) console.log(trouble);
+console.log(troubles.length > 0 ? `${troubles.length} troubles` : "ok");
+process.exitCode = troubles.length > 0 ? 1 : 0;
+
+function holds(isTrue, words) {
+  if (!isTrue) troubles.push(`${step}: ${words}`);
+}
+
+async function fits(page) {
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  holds(wide <= 0, `the page is ${wide} px too wide`);
+}
+
+async function start(page, settings) {
+  await page.goto(`${BASE}/plans`);
+  await page.getByLabel("Settings instead of").fill(settings);
+  await page.locator(".answer:not(.stale) .described", { hasText: "my-plan" }).waitFor();
+  await fits(page);
+  await page.getByRole("button", { name: "Run this plan" }).click();
+  await page.waitForURL("**/runs/*");
+}
+
+async function story(options) {
+  const context = await browser.newContext(options);
+  const page = await context.newPage();
+  page.setDefaultTimeout(PATIENCE);
+  page.on("pageerror", (error) => troubles.push(`${step}: error: ${error.message}`));
+  page.on("console", (message) => {
+    // The answer to a mistake that the story makes.
+    if (message.type() === "error" && !/status of 422/.test(message.text()))
+      troubles.push(`${step}: console: ${message.text()}`);
+  });
+
+  step = "a plan that would take too long";
+  await page.goto(`${BASE}/plans`);
+  await page.getByLabel("Settings instead of").fill("max_time=2s");
+  await page.locator(".answer:not(.stale) .described", { hasText: "my-plan" }).waitFor();
+  await page.getByRole("button", { name: "Run this plan" }).click();
+  await page.getByRole("alert").filter({ hasText: "at most 2" }).waitFor();
+  holds(new URL(page.url()).pathname === "/plans", "a refused plan left the page");
+
+  step = "a plan";
+  await start(page, "repeats=1\ntest.duration=1\naxis.window=64K,256K");
+  await page.locator(".trials tbody tr").first().waitFor();
+  holds((await page.getByRole("heading", { level: 1 }).textContent()) === "Plan my-plan", "another heading");
+  holds(/ b\/s|[kMGT]b\/s/.test(await page.locator(".trials tbody tr").first().textContent()), "no rate");
+  await fits(page);
+  await page.locator(".document").waitFor();
+  const rows = await page.locator(".document table").first().textContent();
+  holds(/64K/.test(rows) && /256K/.test(rows), `the result is ${rows}`);
+  holds((await page.locator(".verdict.bad").count()) === 0, "the plan failed");
+  const address = page.url();
+  await fits(page);
+
+  step = "history";
+  await page.goto(`${BASE}/history`);
+  const found = page.locator("tbody tr", { hasText: "my-plan" }).first();
+  await found.waitFor();
+  await page.goto(address);
+  await page.locator(".document").waitFor();
+
+  step = "a plan that is cancelled";
+  await start(page, "repeats=9\ntest.duration=60");
+  await page.locator(".figures .big.running").first().waitFor();
+  const kiosk = await context.newPage();
+  kiosk.on("pageerror", (error) => troubles.push(`${step}: kiosk: ${error.message}`));
+  await kiosk.goto(`${BASE}/kiosk`);
+  await kiosk.locator(".statement", { hasText: "Trial 1 of" }).waitFor({ timeout: PATIENCE });
+  await kiosk.locator(".digits", { hasText: "b/s" }).first().waitFor({ timeout: PATIENCE });
+  await page.getByRole("button", { name: "Cancel" }).click();
+  await page.locator(".verdict.bad", { hasText: "cancelled" }).waitFor();
+  await kiosk.locator(".statement.bad", { hasText: "cancelled" }).waitFor({ timeout: PATIENCE });
+  await context.close();
+}

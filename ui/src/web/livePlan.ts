@@ -1,0 +1,63 @@
+// A plan while it is carried out: messages of its stream folded into what the page shows.
+
+import type { Direction } from "./api";
+
+export interface PlanFrame {
+  done: number;
+  of: number;
+  left_seconds: number;
+  /** The point and the repeat; undefined before the first trial. */
+  trial?: string;
+  flows: { name: string; bitrate_bps?: number }[];
+}
+
+export interface EndedTrial {
+  number: number;
+  position: number;
+  of: number;
+  trial: string;
+  result: string;
+  measured: boolean;
+  goodputs: { flow: string; direction: Direction; bitrate_bps: number }[];
+}
+
+export interface PlanSnapshot {
+  frame: PlanFrame;
+  trials: EndedTrial[];
+  remarks: string[];
+}
+
+/** What is known of a plan that runs; the newest trial is first. */
+export interface LivePlan extends PlanSnapshot {}
+
+/** A snapshot has the last trials only: those that were seen before stay. */
+export function fromPlanSnapshot({ frame, trials, remarks }: PlanSnapshot, before?: LivePlan): LivePlan {
+  const oldest = trials[0]?.number ?? Number.POSITIVE_INFINITY;
+  const earlier = (before?.trials ?? []).filter(({ number }) => number < oldest);
+  return { frame, trials: [...[...trials].reverse(), ...earlier], remarks };
+}
+
+/** The next frame. */
+export const withPlanFrame = (plan: LivePlan, frame: PlanFrame): LivePlan => ({ ...plan, frame });
+
+/** What happens now. */
+export const planStage = ({ trial, done, of }: PlanFrame): string =>
+  trial === undefined ? "Preparing" : `Trial ${Math.min(done + 1, of)} of ${of}`;
+
+/** Trials that ended before this page was opened and are not in its list. */
+export const unseen = ({ trials }: LivePlan): number => (trials.at(-1)?.number ?? 1) - 1;
+
+/** The length of a bar for a rate, between 0 and 1: the fastest trial in the list has the whole length. */
+export function barOf(trials: EndedTrial[]): (bps: number) => number {
+  const fastest = Math.max(0, ...trials.flatMap(({ goodputs }) => goodputs.map((one) => one.bitrate_bps)));
+  return (bps) => (fastest > 0 ? bps / fastest : 0);
+}
+
+/** A time as people say it: "40 s", "12 min", "2 h 5 min". */
+export function longTime(seconds: number): string {
+  if (seconds < 120) return `${Math.ceil(seconds)} s`;
+  const minutes = Math.round(seconds / 60);
+  if (minutes < 120) return `${minutes} min`;
+  const rest = minutes % 60;
+  return rest === 0 ? `${minutes / 60} h` : `${Math.floor(minutes / 60)} h ${rest} min`;
+}
