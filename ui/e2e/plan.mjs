@@ -1,5 +1,5 @@
 // A plan from its page to its result in Chromium, in a network that the server emulates: started, watched, found again,
-// and a second one cancelled.
+// and a second one cancelled. Then a series over message sizes.
 //
 //   node e2e/plan.mjs BASE        CHROMIUM names another browser than the system's
 
@@ -92,5 +92,26 @@ async function story(options) {
   await page.getByRole("button", { name: "Cancel" }).click();
   await page.locator(".verdict.bad", { hasText: "cancelled" }).waitFor();
   await kiosk.locator(".statement.bad", { hasText: "cancelled" }).waitFor({ timeout: PATIENCE });
+
+  step = "message sizes";
+  await page.goto(`${BASE}/sizes`);
+  await page.getByRole("button", { name: "Start", exact: true }).click();
+  await page.locator("#to-trouble").waitFor();
+  await page.getByLabel("Other host").fill("this host");
+  await page.locator("summary", { hasText: "More" }).click();
+  await page.getByLabel("Largest message").fill("900M");
+  await page.getByLabel("Time for all sizes").fill("3");
+  await fits(page);
+  await page.getByRole("button", { name: "Start", exact: true }).click();
+  await page.locator("#largest-trouble", { hasText: "64M" }).waitFor();
+  await page.getByLabel("Largest message").fill("64K");
+  await page.getByRole("button", { name: "Start", exact: true }).click();
+  await page.waitForURL("**/runs/*");
+  await page.getByText(/\d+ sizes? up to/).waitFor();
+  await page.locator("figure.live canvas").first().waitFor();
+  await fits(page);
+  await page.locator(".document").waitFor();
+  const again = await page.getByRole("link", { name: "Run again" }).getAttribute("href");
+  holds(again.startsWith("/sizes?to=this+host"), `it is run again at ${again}`);
   await context.close();
 }

@@ -11,7 +11,7 @@ use linerate_units::{Bitrate, Bytes, Span, Timestamp};
 use crate::layout::{TextLayout, TextRole, width};
 use crate::transactions;
 
-pub use frame::{LiveFlow, LiveFlowState, LiveFrame, LiveHistory, LiveSeries, LiveStateName};
+pub use frame::{LiveFlow, LiveFlowState, LiveFrame, LiveHistory, LiveSeries, LiveSize, LiveStateName};
 
 /// The state of a test, folded from events.
 #[derive(Debug, Clone, Default)]
@@ -58,7 +58,8 @@ struct TimeLeft {
 impl TimeLeft {
     fn of(spec: &TestSpec, now: Timestamp) -> Self {
         let phases = spec.phases().len() as u64;
-        let at_most = spec.traffic.until.is_some();
+        // A series is expected to take as long as it may at most.
+        let at_most = spec.traffic.until.is_some() || spec.sweep.is_some();
         let estimate = spec.expected_time().map(|left| (now, left));
         Self { phase: spec.phase_time(), phases, begun: 0, estimate, now, at_most }
     }
@@ -125,17 +126,18 @@ impl Live {
         match &event.body {
             Body::RunStarted(start) => {
                 let traffic = &start.spec.traffic;
-                self.total =
-                    start.spec.is_timed().then(|| traffic.measured() + traffic.omit.unwrap_or_default());
                 self.series = start.spec.sweep.is_some();
+                let is_timed = start.spec.is_timed() && !self.series;
+                self.total = is_timed.then(|| traffic.measured() + traffic.omit.unwrap_or_default());
                 self.request = transactions::request_length(&start.spec);
                 self.left = TimeLeft::of(&start.spec, event.at);
                 self.stage = LiveState::IdleLatency;
             }
             Body::Queued { position, .. } => self.stage = LiveState::Queued(*position),
             Body::FlowPlanned(plan) => {
-                // Both flows of a phase in both directions are planned before one of them runs.
-                let begins = self.flows.values().all(|flow| flow.ended);
+                // Both flows of a phase in both directions are planned before one of them runs. A series has the time
+                // of all its sizes.
+                let begins = !self.series && self.flows.values().all(|flow| flow.ended);
                 if begins {
                     self.left.begin_phase();
                 }

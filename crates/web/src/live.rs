@@ -10,7 +10,7 @@ use std::time::Duration;
 use axum::body::Bytes;
 use linerate_control::{Sink, SinkError};
 use linerate_model::{Body, Event, Outcome};
-use linerate_report::live::{LiveFlowState, LiveFrame, LiveHistory, LiveSeries, LiveStateName};
+use linerate_report::live::{LiveFlowState, LiveFrame, LiveHistory, LiveSeries, LiveSize, LiveStateName};
 use linerate_report::{Live, PlanFrame};
 use linerate_sock::thread::locked;
 use linerate_sock::{Mono, clock};
@@ -35,6 +35,18 @@ pub(crate) struct LiveSnapshot {
     frame: LiveFrame,
     /// The course until now.
     series: Vec<LiveSeries>,
+    /// The message sizes that were measured until now, the smallest first.
+    sizes: Vec<LiveSize>,
+}
+
+impl LiveSnapshot {
+    fn new(live: &Live, history: &LiveHistory) -> Self {
+        Self {
+            frame: live.frame(),
+            series: history.series().cloned().collect(),
+            sizes: history.sizes().collect(),
+        }
+    }
 }
 
 /// The end of a run.
@@ -141,6 +153,8 @@ struct LiveRunState {
     history: LiveHistory,
     /// The latest event.
     seq: u64,
+    /// Whether something was added since the last frame that frames do not have.
+    has_more: bool,
     /// The last frame that was sent, and when.
     sent: Option<(LiveFrame, Mono)>,
     /// Since when the run waits in the queue of the other host.
@@ -157,18 +171,16 @@ impl LiveRun {
         let (mut live, mut history) = (Live::new(), LiveHistory::default());
         for event in events {
             live.on(event);
-            if matches!(event.body, Body::Progress { .. }) {
+            if matches!(event.body, Body::Progress { .. } | Body::Size { .. }) {
                 history.add(event, &live.frame());
             }
         }
-        LiveSnapshot { frame: live.frame(), series: history.series().cloned().collect() }
+        LiveSnapshot::new(&live, &history)
     }
 
     fn snapshot(&self) -> Bytes {
         let state = locked(&self.state);
-        let snapshot =
-            LiveSnapshot { frame: state.live.frame(), series: state.history.series().cloned().collect() };
-        message("snapshot", Some(state.seq), &snapshot)
+        message("snapshot", Some(state.seq), &LiveSnapshot::new(&state.live, &state.history))
     }
 
     fn queued_for(&self, now: Mono) -> Option<Duration> {
@@ -191,6 +203,7 @@ impl LiveRun {
         let frame = state.live.frame();
         // The course is that of the run, however late its events come.
         state.history.add(event, &frame);
+        state.has_more |= matches!(event.body, Body::Size { .. });
         let viewers = self.newest.receiver_count();
         let due = match &state.sent {
             None => true,
@@ -204,7 +217,12 @@ impl LiveRun {
         }
         let bytes = message("frame", Some(event.seq), &frame);
         state.sent = Some((frame, now));
-        self.newest.send_modify(|newest| newest.frame = bytes);
+        // A frame has no sizes. The last ones are in the snapshot at the end of the run, which is news too.
+        let has_more = std::mem::take(&mut state.has_more);
+        self.newest.send_modify(|newest| {
+            newest.frame = bytes;
+            newest.snapshots += u64::from(has_more);
+        });
     }
 }
 
@@ -248,7 +266,7 @@ impl Sink for LiveSink<'_> {
 mod tests {
     use super::*;
     use linerate_model::flow::FlowId;
-    use linerate_model::{Direction, FlowPlan, Transport};
+    use linerate_model::{Direction, FlowPlan, SizePoint, Transport};
     use linerate_units::{Bytes as Amount, Span, Timestamp};
 
     fn event(seq: u64, body: Body) -> Event {
@@ -323,6 +341,36 @@ mod tests {
             text(viewer.borrow().end.as_ref().unwrap()),
             "event: end\ndata: {\"outcome\":\"completed\"}\n\n"
         );
+    }
+
+    #[test]
+    fn a_size_is_in_the_next_snapshot_and_viewers_know_that_there_is_one() {
+        let run = LiveRun::new();
+        let viewer = run.newest.subscribe();
+        let start = clock::now();
+        let size = |bytes: u64| {
+            let point = SizePoint {
+                message_bytes: Amount::new(bytes),
+                trials: Some(7),
+                repeats: Some(10),
+                best: Span::from_us(9),
+                median: Some(Span::from_us(10)),
+                interval: None,
+                bitrate: None,
+                buffered: false,
+            };
+            Body::Size { flow: FlowId(0), point }
+        };
+        run.on(&event(0, planned()), start);
+        run.on(&event(1, size(64)), start + Duration::from_millis(250));
+        // Too early for a frame; the next one tells of both.
+        run.on(&event(2, size(1)), start + Duration::from_millis(260));
+        assert_eq!(viewer.borrow().snapshots, 1);
+        run.on(&event(3, size(128)), start + Duration::from_millis(500));
+        assert_eq!(viewer.borrow().snapshots, 2);
+        let snapshot = text(&run.snapshot());
+        let sizes = "\"sizes\":[{\"message_bytes\":1,\"one_way_ns\":10000},{\"message_bytes\":64,";
+        assert!(snapshot.contains(sizes), "{snapshot}");
     }
 
     #[test]

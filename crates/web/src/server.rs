@@ -191,6 +191,7 @@ fn router(service: Service) -> Router {
         "/compare",
         "/envelope",
         "/check",
+        "/sizes",
         "/plans",
         "/fleet",
         "/kiosk",

@@ -9,6 +9,7 @@ import { FleetPage } from "./Fleet";
 import { HistoryPage } from "./History";
 import { Kiosk } from "./Kiosk";
 import { type Visitor, VisitorContext } from "./load";
+import { MessageSizesPage } from "./MessageSizes";
 import { PlansPage } from "./Plans";
 import { asProblem, type Problem } from "./problem";
 import { Menu, RunPage } from "./Run";
@@ -111,6 +112,8 @@ function Page({ here }: { here: Route }) {
       return <EnvelopePage />;
     case "check":
       return <CheckPage />;
+    case "sizes":
+      return <MessageSizesPage />;
     case "plans":
       return <PlansPage />;
     case "fleet":
@@ -179,6 +182,7 @@ function Header({ session, here, onSignIn, onSignOut }: HeaderProps) {
         <Menu label="Tools">
           <li>{link("envelope", "/envelope", "What can this path carry?")}</li>
           <li>{link("check", "/check", "Can this be true?")}</li>
+          <li>{link("sizes", "/sizes", "How long does a message take?")}</li>
           <li>{link("plans", "/plans", "Plans: many settings, again and again")}</li>
           <li>{link("fleet", "/fleet", "Fleet: many hosts by a calendar")}</li>
         </Menu>

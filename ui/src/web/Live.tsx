@@ -2,7 +2,18 @@
 
 import { useMemo } from "preact/hooks";
 import { Figure } from "../charts/Figure";
-import { chartOf, type Frame, flowsOf, type Live, type LiveFlow, latest, progress, stage } from "./live";
+import { octets } from "../units";
+import {
+  chartOf,
+  type Frame,
+  flowsOf,
+  type Live,
+  type LiveFlow,
+  latest,
+  progress,
+  sizesChartOf,
+  stage,
+} from "./live";
 import { ARROWS, NOTHING, parts, plural, rate, time } from "./words";
 
 const HEIGHTS: [number, number] = [170, 100];
@@ -16,6 +27,33 @@ interface LiveRunProps {
 
 /** The figures and the charts of a run. Everything has its room from the start. */
 export function LiveRun({ live, fromBrowser = false }: LiveRunProps) {
+  if (live.frame.by_size) return <LiveSizes live={live} />;
+  return <LiveFlows live={live} fromBrowser={fromBrowser} />;
+}
+
+/** A series over message sizes: the curves grow from the smallest size on. */
+function LiveSizes({ live }: { live: Live }) {
+  const chart = useMemo(() => sizesChartOf(live), [live.sizes]);
+  const last = live.sizes.at(-1);
+  return (
+    <>
+      <Stage frame={live.frame} />
+      <p>
+        {last
+          ? `${plural(live.sizes.length, "size")} up to ${octets(last.message_bytes)}`
+          : "No size is measured yet."}
+      </p>
+      {chart && (
+        <figure class="live">
+          <figcaption class="unseen">Rate and time over message size so far</figcaption>
+          <Figure chart={chart} catalogue={NO_CATALOGUE} heights={HEIGHTS} />
+        </figure>
+      )}
+    </>
+  );
+}
+
+function LiveFlows({ live, fromBrowser }: { live: Live; fromBrowser: boolean }) {
   const chart = useMemo(() => chartOf(live), [live]);
   return (
     <>
@@ -95,7 +133,8 @@ function Stage({ frame }: { frame: Frame }) {
   return (
     <div class="stage">
       <p>
-        <strong>{stage(frame)}</strong> <span class="number">{progress(frame)}</span>{" "}
+        <strong>{stage(frame)}</strong>{" "}
+        <span class="number">{frame.by_size ? "" : progress(frame)}</span>{" "}
         <span class="faint number">
           {left !== undefined && left > 0 && frame.state !== "ended"
             ? `${frame.at_most ? "at most" : "about"} ${Math.ceil(left)} s left`

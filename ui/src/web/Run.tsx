@@ -23,9 +23,11 @@ import { useProblem, useVisitor } from "./load";
 import { asProblem } from "./problem";
 import { navigate, runPath } from "./router";
 import { ShareDialog } from "./Share";
+import { FIELDS, fromResult as sizesOf } from "./sizes";
 import { listen } from "./stream";
 import { Tags } from "./Tags";
 import { Trouble } from "./Trouble";
+import { addressOf } from "./typed";
 import { Document, hasHeading } from "./View";
 import { type Watched, withMessage } from "./watched";
 import { plural } from "./words";
@@ -209,7 +211,12 @@ function Actions({ run, onProblem }: { run: Run; onProblem: (error: unknown) => 
   const { can } = useVisitor();
   const form = run.result && fromResult(run.result);
   const wasFromBrowser = run.result?.run.target?.endsWith(" (browser)") === true;
-  const again = wasFromBrowser ? "/?from=browser" : form && `/?${toQuery(form)}`;
+  const sizes = run.result && sizesOf(run.result);
+  const again = wasFromBrowser
+    ? "/?from=browser"
+    : sizes
+      ? addressOf("/sizes", sizes, FIELDS)
+      : form && `/?${toQuery(form)}`;
   const dialog = useRef<HTMLDialogElement>(null);
   const [copied, setCopied] = useState("");
   const say = (text: string) => {

@@ -6,6 +6,7 @@ import type { Envelope } from "./envelope";
 import type { Agent, CalendarRun, Fleet, Mesh, NewScheduleRequest, Schedule, Why } from "./fleet";
 import type { KnownPlan, PlanRequest, PlanWorld, Preview } from "./plans";
 import { asProblem, Problem, parsed, problemOf } from "./problem";
+import type { SizesRequest } from "./sizes";
 
 export type Ability = "view" | "run" | "admin";
 
@@ -67,7 +68,7 @@ export interface Result {
     started_at?: string | null;
     outcome?: string | null;
     reason?: string | null;
-    spec?: { traffic?: Settings; socket?: Settings; sweep?: unknown } | null;
+    spec?: { traffic?: Settings; socket?: Settings; sweep?: Settings | null } | null;
   };
   flows: {
     name: string;
@@ -231,7 +232,7 @@ export function getComparison(before: string[], after: string[]): Promise<View> 
 }
 
 /** Starts a test. */
-export const startRun = (request: TestRequest) => startOnce("/runs", request);
+export const startRun = (request: TestRequest | SizesRequest) => startOnce("/runs", request);
 /** Carries out a plan. */
 export const runPlan = (request: PlanRequest) => startOnce("/plans/runs", request);
 

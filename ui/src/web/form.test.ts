@@ -155,6 +155,11 @@ test("a finished run can be started again with the same settings", () => {
   });
 });
 
+test("a test over loopback is started again over loopback, not against a server on its port", () => {
+  expect(fromResult({ run: { spec: {}, target: "127.0.0.1" }, flows: [] })?.to).toBe("this host");
+  expect(fromResult({ run: { spec: {}, target: "127.0.0.1:5300" }, flows: [] })?.to).toBe("127.0.0.1:5300");
+});
+
 test("neither a sweep nor a run without a specification can be started by the form", () => {
   expect(fromResult({ run: { spec: { sweep: {} } }, flows: [] })).toBeUndefined();
   expect(fromResult({ run: {}, flows: [] })).toBeUndefined();

@@ -189,6 +189,10 @@ function notesOf(text: string): Record<string, string> | undefined {
   return notes;
 }
 
+/** What to type for the server of a run: a test over loopback has a server of its own, which is gone. */
+export const hostOf = (target: string | null | undefined): string =>
+  target === "127.0.0.1" ? "this host" : (target ?? "");
+
 /** Settings as the specification of a run has them if nobody asked for anything else. */
 const USUAL: Settings = { interval_ns: 1e9, streams: 1 };
 
@@ -198,7 +202,7 @@ export function fromResult(result: Result): Form | undefined {
   // The target of another tool's run ends with the name of the tool, and its run was started there.
   if (!spec || spec.sweep || / \([a-z0-9]+\)$/.test(target ?? "")) return undefined;
   const { traffic = {}, socket = {} } = spec;
-  const form: Form = { ...EMPTY, to: target ?? "", name: name ?? "", others: {} };
+  const form: Form = { ...EMPTY, to: hostOf(target), name: name ?? "", others: {} };
   form.notes = Object.entries(notes ?? {})
     .map(([key, value]) => `${key}: ${value}`)
     .join("\n");

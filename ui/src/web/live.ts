@@ -27,7 +27,16 @@ export interface Frame {
   at_most?: boolean;
   at_seconds: number;
   idle_rtt_ns?: number;
+  /** A series over message sizes. */
+  by_size?: boolean;
   flows: LiveFlow[];
+}
+
+/** A message size that was measured. */
+export interface Size {
+  message_bytes: number;
+  one_way_ns: number;
+  bitrate_bps?: number;
 }
 
 type Values = (number | null)[];
@@ -43,15 +52,23 @@ export interface Series {
 export interface Live {
   frame: Frame;
   series: Series[];
+  /** The smallest first. */
+  sizes: Size[];
   /** End of the time axis, in seconds: it never shrinks, so that the picture does not jump. */
   reach: number;
 }
 
+export interface Snapshot {
+  frame: Frame;
+  series: Series[];
+  sizes?: Size[];
+}
+
 /** The whole of a run so far, at the beginning of a stream: replaces what was known. */
-export function fromSnapshot(snapshot: { frame: Frame; series: Series[] }, before?: Live): Live {
-  const { frame, series } = snapshot;
+export function fromSnapshot(snapshot: Snapshot, before?: Live): Live {
+  const { frame, series, sizes = [] } = snapshot;
   const last = Math.max(0, ...series.map(({ at_seconds }) => at_seconds.at(-1) ?? 0));
-  return { frame, series, reach: Math.max(before?.reach ?? 0, last, expected(frame)) };
+  return { frame, series, sizes, reach: Math.max(before?.reach ?? 0, last, expected(frame)) };
 }
 
 /** The next frame: a point for each flow that runs. One that has ended keeps its last rate, which is no news. */
@@ -79,7 +96,7 @@ export function withFrame(live: Live, frame: Frame): Live {
     if (at < 0) series.push(grown);
     else series[at] = grown;
   }
-  return { frame, series, reach: Math.max(live.reach, frame.at_seconds, expected(frame)) };
+  return { ...live, frame, series, reach: Math.max(live.reach, frame.at_seconds, expected(frame)) };
 }
 
 /** The time at which the run ends, as far as it is known, rounded up to whole seconds so that it seldom changes. */
@@ -131,6 +148,35 @@ export function chartOf(live: Live): Chart {
   };
 }
 
+/** The curves of a series over message sizes so far; undefined before there are two. */
+export function sizesChartOf({ sizes }: Live): Chart | undefined {
+  if (sizes.length < 2) return undefined;
+  const x = sizes.map((size) => size.message_bytes);
+  // A logarithmic axis has no 0.
+  const above0 = (value: number | undefined) => (value ? value : null);
+  const line = (value: (size: Size) => number | undefined): Line => ({
+    label: "so far",
+    style: "points",
+    x,
+    y: sizes.map((size) => above0(value(size))),
+  });
+  return {
+    kind: "sweep",
+    title: "",
+    x: { label: "message size", unit: "bytes", log: true },
+    panels: [
+      {
+        y: { label: "bit rate of payload", unit: "bit/s", log: true },
+        lines: [line((size) => size.bitrate_bps)],
+      },
+      {
+        y: { label: "time of a message", unit: "ns", log: true },
+        lines: [line((size) => size.one_way_ns)],
+      },
+    ],
+  };
+}
+
 /** The times at which a count that only grows has grown. */
 function increases(series: Series | undefined): number[] {
   let last = 0;
@@ -174,6 +220,7 @@ export function stage(frame: Frame): string {
     case "ended":
       return "Ended";
     default: {
+      if (frame.by_size) return "Measuring one message size after the other";
       const running = frame.flows.filter((flow) => flow.state === "running").map((flow) => flow.name);
       if (running.length > 0) return `Measuring ${running.join(" and ")}`;
       // The hosts exchange their results.

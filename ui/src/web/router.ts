@@ -3,12 +3,12 @@
 import { useEffect, useState } from "preact/hooks";
 
 export type Route =
-  | { page: "start" | "history" | "compare" | "envelope" | "check" | "plans" | "kiosk" | "fleet" | "missing" }
+  | { page: "start" | (typeof PLAIN)[number] | "missing" }
   | { page: "run"; id: string }
   | { page: "shared"; id: string; secret: string };
 
 /** Pages whose path is their name. */
-const PLAIN = ["history", "compare", "envelope", "check", "plans", "kiosk", "fleet"] as const;
+const PLAIN = ["history", "compare", "envelope", "check", "sizes", "plans", "kiosk", "fleet"] as const;
 
 /** The page of a path. */
 export function route(path: string): Route {

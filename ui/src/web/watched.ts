@@ -1,6 +1,6 @@
 // A run that is watched: a test or a plan, whose streams have messages of the same names.
 
-import { type Frame, fromSnapshot, type Live, type Series, withFrame } from "./live";
+import { type Frame, fromSnapshot, type Live, type Snapshot, withFrame } from "./live";
 import {
   fromPlanSnapshot,
   type LivePlan,
@@ -12,12 +12,10 @@ import {
 /** What is known of it. */
 export type Watched = { live: Live; plan?: undefined } | { plan: LivePlan; live?: undefined };
 
-type Snapshot = { frame: Frame; series: Series[] } | PlanSnapshot;
-
 /** The same after a message of the stream. */
 export function withMessage(watched: Watched | undefined, event: string, data: unknown): Watched | undefined {
   if (event === "snapshot") {
-    const snapshot = data as Snapshot;
+    const snapshot = data as Snapshot | PlanSnapshot;
     return "trials" in snapshot
       ? { plan: fromPlanSnapshot(snapshot, watched?.plan) }
       : { live: fromSnapshot(snapshot, watched?.live) };

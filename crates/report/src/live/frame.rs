@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use linerate_model::flow::FlowId;
 use linerate_model::{Body, Direction, Event, ForeignText, Transport};
-use linerate_units::{Span, Timestamp};
+use linerate_units::{Bitrate, Span, Timestamp};
 use serde::Serialize;
 
 use super::{Live, LiveState, Moving};
@@ -28,6 +28,8 @@ pub struct LiveFrame {
     /// Median round-trip time of the probes before the load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_rtt_ns: Option<u64>,
+    /// Whether this is a series over message sizes, whose flow has no rate of its own.
+    pub by_size: bool,
     /// The flows that were planned so far.
     pub flows: Vec<LiveFlow>,
 }
@@ -113,6 +115,7 @@ impl Live {
             at_most: self.left.at_most,
             at_seconds: (self.left.now - Timestamp::START).as_secs_f64(),
             idle_rtt_ns: self.idle_rtt.map(Span::as_ns),
+            by_size: self.series,
             flows: self.flows.iter().map(|(flow, moving)| moving.frame(*flow, of_seconds)).collect(),
         }
     }
@@ -135,7 +138,7 @@ impl Moving {
             state,
             elapsed_seconds: elapsed.as_secs_f64(),
             of_seconds,
-            bitrate_bps: self.rate().map(linerate_units::Bitrate::bps),
+            bitrate_bps: self.rate().map(Bitrate::bps),
             srtt_ns: self.srtt.map(Span::as_ns),
             retransmits: self.retransmits,
         }
@@ -166,19 +169,44 @@ pub struct LiveSeries {
 /// Points after which every second one is dropped: a test of a day stays as small as one of an hour.
 const MAX_POINTS: usize = 4096;
 
-/// The series of all flows of a run.
+/// A message size that was measured.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LiveSize {
+    /// Bytes of a message.
+    pub message_bytes: u64,
+    /// Median time of one message, or the best if only that is known.
+    pub one_way_ns: u64,
+    /// Payload divided by that time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bitrate_bps: Option<f64>,
+}
+
+/// The series of all flows of a run, and the sizes of a series over message sizes.
 #[derive(Debug, Clone, Default)]
-pub struct LiveHistory(BTreeMap<FlowId, LiveSeries>);
+pub struct LiveHistory {
+    flows: BTreeMap<FlowId, LiveSeries>,
+    sizes: BTreeMap<u64, LiveSize>,
+}
 
 impl LiveHistory {
-    /// Adds what the frame after an event of progress has of its flow.
+    /// Adds a measured size, or what the frame after an event of progress has of its flow.
     pub fn add(&mut self, event: &Event, frame: &LiveFrame) {
-        let Body::Progress { flow: of, .. } = event.body else { return };
+        let of = match &event.body {
+            Body::Progress { flow, .. } => *flow,
+            Body::Size { point, .. } => {
+                let message_bytes = point.message_bytes.get();
+                let (one_way_ns, bitrate_bps) = (point.one_way().as_ns(), point.bitrate.map(Bitrate::bps));
+                self.sizes.insert(message_bytes, LiveSize { message_bytes, one_way_ns, bitrate_bps });
+                return;
+            }
+            _ => return,
+        };
         let running =
             frame.flows.iter().filter(|flow| flow.flow == of && flow.state == LiveFlowState::Running);
         for flow in running.filter(|flow| flow.bitrate_bps.is_some()) {
             let series = self
-                .0
+                .flows
                 .entry(flow.flow)
                 .or_insert_with(|| LiveSeries { flow: flow.flow, ..LiveSeries::default() });
             if series.at_seconds.last().is_some_and(|last| *last >= frame.at_seconds) {
@@ -190,7 +218,12 @@ impl LiveHistory {
 
     /// The series, by the numbers of their flows.
     pub fn series(&self) -> impl Iterator<Item = &LiveSeries> {
-        self.0.values()
+        self.flows.values()
+    }
+
+    /// The measured sizes, the smallest first; of a size that was measured again, the later figures.
+    pub fn sizes(&self) -> impl Iterator<Item = LiveSize> {
+        self.sizes.values().copied()
     }
 }
 
@@ -236,6 +269,24 @@ mod tests {
             live.on(&event);
         }
         live.frame()
+    }
+
+    #[test]
+    fn a_series_over_message_sizes_has_its_sizes_and_the_time_of_all_of_them() {
+        let (mut live, mut history) = (Live::new(), LiveHistory::default());
+        let mut left = Vec::new();
+        let log = runs::sweep_run();
+        for event in &log {
+            live.on(event);
+            let frame = live.frame();
+            history.add(event, &frame);
+            left.extend(frame.left_seconds.filter(|_| frame.by_size && frame.at_most));
+            assert!(frame.flows.iter().all(|flow| flow.of_seconds.is_none()), "{frame:?}");
+        }
+        assert!(left.len() > 2 && left.is_sorted_by(|earlier, later| earlier >= later), "{left:?}");
+        let sizes: Vec<u64> = history.sizes().map(|size| size.message_bytes).collect();
+        let measured = log.iter().filter(|event| matches!(event.body, Body::Size { .. })).count();
+        assert!(sizes.len() > 1 && sizes.len() == measured && sizes.is_sorted(), "{sizes:?}");
     }
 
     #[test]
