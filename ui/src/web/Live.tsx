@@ -133,8 +133,7 @@ function Stage({ frame }: { frame: Frame }) {
   return (
     <div class="stage">
       <p>
-        <strong>{stage(frame)}</strong>{" "}
-        <span class="number">{frame.by_size ? "" : progress(frame)}</span>{" "}
+        <strong>{stage(frame)}</strong> <span class="number">{frame.by_size ? "" : progress(frame)}</span>{" "}
         <span class="faint number">
           {left !== undefined && left > 0 && frame.state !== "ended"
             ? `${frame.at_most ? "at most" : "about"} ${Math.ceil(left)} s left`
