@@ -49,6 +49,7 @@ try {
     ["check-pasted", `/check?link=1G&acceptance=gigabit#text=${encodeURIComponent(PASTED)}`],
     ["check-missing", "/check?rate=941M&link=1G&acceptance=gigabit"],
     ["check-empty", "/check"],
+    ["sizes", "/sizes?to=lund-2&largest=1M&time=10"],
     ["plans", "/plans?plan=bufferbloat"],
     ["plans-own", "/plans"],
     ["plans-wrong", "/plans?plan=rrul&set=repeatz%3D3"],
