@@ -14,11 +14,13 @@ use crate::control::{ControlState, serve};
 use crate::control_protocol::HostStatus;
 use crate::history::History;
 use crate::host_nic::HostNic;
+use crate::memory_limit::MemoryLimit;
 use crate::state_dir::StateDir;
 use crate::switch::{Gauge, SwitchLoop, SwitchOrder};
 use crate::{HostTap, LabHostResources, LabName, LabResourceError, LabResources, Privilege, Site};
 use linerate_emu::fabric::{AttachmentPoint, Fabric, Router};
 use linerate_emu::topology::Topology;
+use linerate_units::Bytes;
 
 /// Why a lab cannot be created, or cannot continue.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +31,16 @@ pub enum LabError {
     /// Another system call failed.
     #[error(transparent)]
     System(#[from] SockError),
+    /// More packets wait in its buffers and delays than this host has memory for.
+    #[error(
+        "the packets in transit take {used} of memory, and a lab may take {limit}; make buffers smaller or delays shorter"
+    )]
+    Memory {
+        /// What the switch takes.
+        used: Bytes,
+        /// What it may take.
+        limit: Bytes,
+    },
     /// Its control socket cannot be created.
     #[error("the control socket of the lab cannot be created in {path}")]
     Control {
@@ -64,12 +76,18 @@ impl Stopper {
 }
 
 impl Lab {
-    /// Creates the hosts and the control socket of a lab. The process must have a single thread: without root
+    /// Creates the hosts and the control socket of a lab, whose packets in transit may take so much memory; absent for
+    /// a quarter of what this process may take. The process must have a single thread: without root
     /// it first becomes root in a user namespace.
     ///
     /// # Errors
     /// A name is taken, or permission is missing; everything is removed again.
-    pub fn create(topology: Topology, name: &LabName, place: &StateDir) -> Result<Self, LabError> {
+    pub fn create(
+        topology: Topology,
+        name: &LabName,
+        place: &StateDir,
+        memory: Option<Bytes>,
+    ) -> Result<Self, LabError> {
         let privilege = Privilege::acquire()?;
         // Its own session: closing the terminal that it was started from does not end the lab.
         let _ = process::new_session();
@@ -79,7 +97,10 @@ impl Lab {
         let site = Site { run_dir: place.run_dir().to_owned(), privilege };
         let mut resources = LabResources::create(&topology, name, &site)?;
         match create_hosts(topology, name, place, privilege, &mut resources) {
-            Ok((switch, stopper)) => Ok(Self { resources, switch, stopper }),
+            Ok((mut switch, stopper)) => {
+                switch.memory = MemoryLimit::new(memory);
+                Ok(Self { resources, switch, stopper })
+            }
             Err(error) => {
                 let _ = resources.remove();
                 Err(error)
@@ -96,13 +117,13 @@ impl Lab {
     /// Forwards packets until it is stopped, then removes everything.
     ///
     /// # Errors
-    /// The kernel refuses to poll, or something cannot be removed.
+    /// The kernel refuses to poll, packets take too much memory, or something cannot be removed.
     pub fn run(self) -> Result<(), LabError> {
         let Self { resources, mut switch, .. } = self;
         let ran = switch.run();
         drop(switch);
         resources.remove()?;
-        Ok(ran?)
+        ran
     }
 }
 

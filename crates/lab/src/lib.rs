@@ -40,6 +40,7 @@ mod lab;
 mod lab_resource_error;
 mod lab_resources;
 mod lateness;
+mod memory_limit;
 mod overview;
 mod privilege;
 mod spin_budget;

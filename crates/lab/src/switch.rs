@@ -12,10 +12,12 @@ use linerate_sock::routing::RoutingSocket;
 use linerate_sock::tap::Tap;
 use linerate_units::Timestamp;
 
+use crate::LabError;
 use crate::coalescing::Rest;
 use crate::control_protocol::KeepingUp;
 use crate::history::{CounterSample, History};
 use crate::lateness::LatenessHistogram;
+use crate::memory_limit::MemoryLimit;
 use crate::spin_budget::SpinBudget;
 use linerate_emu::fabric::{AttachmentPoint, Fabric, PacketAccounting, PortCounts};
 use linerate_emu::frame::Frame;
@@ -75,6 +77,8 @@ pub(super) struct SwitchLoop {
     pub(super) history: Arc<Mutex<History>>,
     /// The kernel's counters of frames that it could not deliver to the switch.
     gauges: Vec<Gauge>,
+    /// Of what waits in the fabric.
+    pub(super) memory: MemoryLimit,
     readings: u64,
     tap_of: BTreeMap<AttachmentPoint, usize>,
     /// The time up to which everything has been executed.
@@ -109,6 +113,7 @@ impl SwitchLoop {
             waker,
             history,
             gauges,
+            memory: MemoryLimit::new(None),
             readings: 0,
             tap_of,
             reached: Timestamp::START,
@@ -125,8 +130,8 @@ impl SwitchLoop {
     /// Forwards frames until it is stopped.
     ///
     /// # Errors
-    /// The kernel refuses to poll.
-    pub(super) fn run(&mut self) -> Result<(), SockError> {
+    /// The kernel refuses to poll, or packets take too much memory.
+    pub(super) fn run(&mut self) -> Result<(), LabError> {
         let waker = self.taps.len() as u64;
         let poller = Poller::new()?;
         for (token, (_, tap)) in self.taps.iter().enumerate() {
@@ -151,6 +156,7 @@ impl SwitchLoop {
             self.deliver();
             if clock::now().as_ns() >= tick {
                 tick = self.sample();
+                self.memory.check()?;
             }
         }
     }

@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ["switch", folder, lab] => {
             let state = StateDir::open(Some(Path::new(folder)))?;
             // This network is not kept after the plan, so the switch is always tied to it.
-            LabSwitch::create(&lab.parse()?, &state)?.run(true)?;
+            LabSwitch::create(&lab.parse()?, &state, None)?.run(true)?;
         }
         ["agent", folder, lab, host, port] => {
             let lab = StateDir::open(Some(Path::new(folder)))?.lab(lab.parse()?);

@@ -16,11 +16,12 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
-use linerate_lab::{LabHandle, LabResourceError, StateDir};
+use linerate_lab::{LabResourceError, StateDir};
 use linerate_sock::userns;
 
 pub use agent::serve_on_host;
 pub use error::{LabRunError, TopologyMistakes};
+pub use linerate_lab::LabHandle;
 pub(crate) use plan_network::PlanNetwork;
 pub use start::{Tie, read_topology, start, start_tied};
 pub use switch::{LabSwitch, refuse};

@@ -225,6 +225,24 @@ fn plans_that_come_along_run_in_the_lab() {
     }
 }
 
+/// All that is sent waits in front of a slow line, without end.
+const DEEP: &str = "name = \"deep\"\n[lab]\ntopology = \"pair\"\n\
+    set = { \"link.a.rate\" = \"1T\", \"link.b.rate\" = \"1M\", \"link.b.nic\" = \"false\", \"link.b.buffer\" = \"1T\" }\n\
+    [test]\nduration = 600\nudp = true\nupload = true\nrate = \"4G\"\nno_latency = true\n";
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn a_network_whose_packets_take_too_much_memory_ends_and_says_why() {
+    let bench = PlanDir::new(DEEP);
+    let mut command = bench.command(&["run", &bench.folder.file("plan.toml"), "--json"]);
+    command.env("LINERATE_LAB_MEMORY", "150M");
+    let done = Process::start(command).finish(3 * TIMEOUT);
+    assert_eq!(done.code, Some(1), "{done:?}");
+    let reason = done.json()["reason"].as_str().unwrap().to_owned();
+    assert!(reason.contains("has ended: the packets in transit take"), "{reason}");
+    assert!(reason.contains("a lab may take 150 MiB"), "{reason}");
+}
+
 /// Every point sets all four hosts.
 const SET: &str = "name = \"set\"\npause = 0\nrepeats = 4\n[lab]\ntopology = \"gigabit-switch-4\"\n\
     [flow.ab]\nfrom = \"a\"\nto = \"b\"\n[flow.cd]\nfrom = \"c\"\nto = \"d\"\n\

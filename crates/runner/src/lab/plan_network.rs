@@ -125,6 +125,12 @@ impl<'a> PlanNetwork<'a> {
         }
     }
 
+    /// Why the network has ended by itself; absent while it has not.
+    pub(crate) fn ended(&mut self) -> Option<String> {
+        let why = self.up.as_mut()?.tie.as_mut()?.ended()?;
+        Some(format!("the emulated network has ended: {why}"))
+    }
+
     /// Ends the plan: removes the network unless it is kept.
     pub(crate) fn end(mut self, observer: &mut dyn PlanObserver) {
         if self.setup.keep && self.up.take().is_some() {

@@ -1,6 +1,6 @@
 //! Brings up an emulated network.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
@@ -57,6 +57,20 @@ pub fn start_tied(
 /// Keeps a tied lab alive.
 #[derive(Debug)]
 pub struct Tie(Child);
+
+impl Tie {
+    /// Why the lab has ended; absent while it has not.
+    pub(super) fn ended(&mut self) -> Option<String> {
+        let status = self.0.try_wait().ok().flatten()?;
+        let mut rest = String::new();
+        // The writer has ended, so this does not wait.
+        let read = self.0.stdout.as_mut().map(|stdout| stdout.read_to_string(&mut rest));
+        match (read, rest.lines().find_map(|line| serde_json::from_str(line).ok())) {
+            (Some(Ok(_)), Some(SwitchStatus::Failed(why))) => Some(why),
+            _ => Some(status.to_string()),
+        }
+    }
+}
 
 impl Drop for Tie {
     fn drop(&mut self) {

@@ -6,6 +6,7 @@ use std::io::{Read, Write};
 use linerate_lab::{Lab, LabError, LabHandle, LabName, StateDir, Stopper};
 use linerate_plan::Source;
 use linerate_sock::{Mono, poll, thread};
+use linerate_units::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::LabRunError;
@@ -35,12 +36,13 @@ pub struct LabSwitch {
 }
 
 impl LabSwitch {
-    /// Reads the assignment from standard input and creates the network. The process must have a single thread.
+    /// Reads the assignment from standard input and creates the network, whose packets in transit may take so much
+    /// `memory`; absent for a quarter of what this process may take. The process must have a single thread.
     ///
     /// # Errors
     /// The network cannot be created. The starter knows the reason.
-    pub fn create(name: &LabName, state: &StateDir) -> Result<Self, LabRunError> {
-        match create_lab(name, state) {
+    pub fn create(name: &LabName, state: &StateDir, memory: Option<Bytes>) -> Result<Self, LabRunError> {
+        match create_lab(name, state, memory) {
             Ok(lab) => Ok(Self { lab, handle: state.lab(name.clone()) }),
             Err(why) => {
                 refuse(&why);
@@ -74,26 +76,26 @@ impl LabSwitch {
             };
             thread::spawn("tie", watch)?;
         }
-        self.lab.run()?;
+        self.lab.run().inspect_err(|error| refuse(&error.to_string()))?;
         // The process that the lab was tied to may have been killed and cannot remove the log.
         self.handle.remove_log();
         Ok(())
     }
 }
 
-/// Tells the starter of this process that there will be no network, and why.
+/// Tells the starter of this process that there will be no network, or none any more, and why.
 pub fn refuse(why: &str) {
     // If the starter is gone, nobody waits for the network.
     let _ = send_status(&SwitchStatus::Failed(why.to_owned()));
 }
 
-fn create_lab(name: &LabName, state: &StateDir) -> Result<Lab, String> {
+fn create_lab(name: &LabName, state: &StateDir, memory: Option<Bytes>) -> Result<Lab, String> {
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text).map_err(|error| error.to_string())?;
     let assignment: Assignment = serde_json::from_str(&text).map_err(|error| error.to_string())?;
     let source = Source { name: assignment.file, text: assignment.text };
     let topology = read_topology(&source, &assignment.set).map_err(|error| error.to_string())?;
-    Lab::create(topology, name, state).map_err(|error| with_causes(&error))
+    Lab::create(topology, name, state, memory).map_err(|error| with_causes(&error))
 }
 
 /// An error and its causes in one line.

@@ -187,7 +187,16 @@ impl Drive<'_, '_> {
             for body in self.scheduler.done(&next, runs, figures.clone()) {
                 log.note(body);
             }
-            self.observer.trial_ends(&TrialResult { task: &next, figures: &figures, record: log.record() });
+            self.observer.trial_ends(&TrialResult {
+                task: &next,
+                figures: &figures,
+                record: log.record(),
+                progress: self.scheduler.progress(),
+            });
+            if nothing && let Some(why) = self.network_ended() {
+                trouble = Some(why);
+                break;
+            }
             if self.in_vain >= MAX_EMPTY_TRIALS && !self.is_stopped() {
                 trouble = Some(format!("nothing was measured in {MAX_EMPTY_TRIALS} trials in a row"));
                 break;
@@ -245,6 +254,14 @@ impl Drive<'_, '_> {
         let archive = self.prepared.archive.and_then(|open| open().ok());
         let find = |run: &str| Some(RunRecord::fold(&archive.as_ref()?.events(run).ok()?));
         tables(&self.prepared.plan, record, &find)
+    }
+
+    /// Why the emulated network has ended by itself.
+    fn network_ended(&mut self) -> Option<String> {
+        match &mut self.place {
+            HostsSource::Lab(network) => network.ended(),
+            HostsSource::Hosts(_) => None,
+        }
     }
 
     fn is_stopped(&self) -> bool {

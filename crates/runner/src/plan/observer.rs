@@ -48,6 +48,8 @@ pub struct TrialResult<'a> {
     pub figures: &'a TrialFigures,
     /// The record of the plan so far, of which this trial is the last one.
     pub record: &'a PlanRecord,
+    /// What is done now and what is left.
+    pub progress: PlanProgress,
 }
 
 /// Something that a user should know while a plan runs.

@@ -124,6 +124,12 @@ pub fn memory_allowed_bytes() -> Option<u64> {
     folders.filter_map(limit).chain(memory_bytes()).min()
 }
 
+/// Memory that this process takes now, bytes.
+#[must_use]
+pub fn resident_bytes() -> Option<u64> {
+    parse_kib(&fs::read_to_string("/proc/self/status").ok()?, "VmRSS")
+}
+
 /// Memory of this host that is available to programs, bytes.
 #[must_use]
 pub fn memory_available_bytes() -> Option<u64> {

@@ -3,6 +3,7 @@
 use clap::Args;
 use linerate_lab::{LabName, StateDir};
 use linerate_runner::lab::{LabSwitch, refuse};
+use linerate_units::{Bytes, above_zero};
 
 use super::which_lab::lab_name;
 use crate::args::RunFolder;
@@ -18,6 +19,9 @@ pub(crate) struct SwitchArgs {
     /// End when the reader of stdout is gone
     #[arg(long)]
     tied: bool,
+    /// Memory that packets in transit may take
+    #[arg(long, env = "LINERATE_LAB_MEMORY", value_parser = above_zero::<Bytes>)]
+    memory: Option<Bytes>,
     #[command(flatten)]
     place: RunFolder,
 }
@@ -35,7 +39,7 @@ pub(super) fn run(args: &SwitchArgs) -> Result<Exit, CommandError> {
         refuse(&error.into_text());
         Exit::Failed
     })?;
-    let Ok(switch) = LabSwitch::create(&name, &state) else { return Ok(Exit::Failed) };
+    let Ok(switch) = LabSwitch::create(&name, &state, args.memory) else { return Ok(Exit::Failed) };
     let stopper = switch.stopper();
     Signals::hand_over(&ending(), move |_| stopper.stop()).map_err(|error| {
         refuse(&error.into_text());
