@@ -4,7 +4,7 @@
 use std::fmt;
 
 use linerate_model::foreign_text::one_line;
-use linerate_model::{Direction, ForeignText, Outcome, PlanRecord};
+use linerate_model::{Body, Direction, ForeignText, Outcome, PlanRecord, Side};
 use linerate_plan::{Plan, PlanProgress, RunMeasurements, TrialFigures, TrialTask};
 use linerate_units::{Bitrate, Bytes, Span};
 use serde::Serialize;
@@ -23,7 +23,10 @@ pub struct PlanLive {
     progress: PlanProgress,
     elapsed: Span,
     trial: String,
+    /// The flows of the plan.
     flows: Vec<FlowRate>,
+    /// Those that run in the trial, by their numbers there: a point may leave out some.
+    running: Vec<usize>,
 }
 
 /// What viewers of a running plan see, a few times a second.
@@ -36,7 +39,7 @@ pub struct PlanFrame {
     pub of: usize,
     /// Estimated time until the end of the plan, at most.
     pub left_seconds: f64,
-    /// The point and the repeat of the trial that runs; absent before the first one.
+    /// The point and the repeat of the trial that runs; absent before the first one and between two.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trial: Option<ForeignText>,
     /// The flows of the plan.
@@ -101,6 +104,21 @@ struct FlowRate {
     rate: Option<Bitrate>,
 }
 
+impl FlowRate {
+    /// The receiver has counted `bytes` in the time since the flow began.
+    fn count(&mut self, bytes: Bytes, elapsed: Span) {
+        let (before, then) = self.last;
+        if elapsed < then {
+            // Another direction has started.
+            self.last = (Bytes::new(0), Span::ZERO);
+        } else if elapsed.saturating_sub(then) >= SMOOTHING_TIME {
+            let more = Bytes::new(bytes.get().saturating_sub(before.get()));
+            self.rate = Bitrate::of(more, elapsed.saturating_sub(then));
+            self.last = (bytes, elapsed);
+        }
+    }
+}
+
 impl PlanLive {
     /// A trial begins; `elapsed` is the time since the plan began.
     pub fn begin(&mut self, task: &TrialTask, plan: &Plan, progress: PlanProgress, elapsed: Span) {
@@ -110,21 +128,23 @@ impl PlanLive {
         self.trial = format!("{}{step}{repeat}", task.point.label());
         let flows = plan.flows.iter();
         self.flows = flows.map(|flow| FlowRate { name: flow.name.clone(), ..FlowRate::default() }).collect();
+        let number = |name: &str| plan.flows.iter().position(|flow| flow.name == name);
+        self.running = task.point.tests.iter().filter_map(|test| number(&test.flow)).collect();
         (self.progress, self.elapsed) = (progress, elapsed);
     }
 
-    /// The receiver of a flow has counted `bytes` in the time since the flow began.
-    pub fn count(&mut self, flow: usize, bytes: Bytes, elapsed: Span) {
-        let Some(flow) = self.flows.get_mut(flow) else { return };
-        let (before, then) = flow.last;
-        if elapsed < then {
-            // Another direction has started.
-            flow.last = (Bytes::new(0), Span::ZERO);
-        } else if elapsed.saturating_sub(then) >= SMOOTHING_TIME {
-            let more = Bytes::new(bytes.get().saturating_sub(before.get()));
-            flow.rate = Bitrate::of(more, elapsed.saturating_sub(then));
-            flow.last = (bytes, elapsed);
+    /// An event of the run with this number in the trial. True if it changes what viewers see.
+    pub fn on(&mut self, run: usize, body: &Body) -> bool {
+        let Some(flow) = self.running.get(run).and_then(|flow| self.flows.get_mut(*flow)) else {
+            return false;
+        };
+        match body {
+            Body::Progress { bytes, elapsed, .. } => flow.count(*bytes, *elapsed),
+            // What has ended has no rate now.
+            Body::FlowEnded { side: Side::Receiver, .. } | Body::RunEnded { .. } => flow.rate = None,
+            _ => return false,
         }
+        true
     }
 
     /// The line for a terminal: a bar, the time left, the trial, and the rates of its flows now.
@@ -156,9 +176,24 @@ impl PlanLive {
         }
     }
 
-    /// The trial that has ended, which is the last one in `record`: its results, or why it has none.
-    #[must_use]
-    pub fn ended_trial(
+    /// The trial has ended, and the plan is at `progress`. It is the last one in `record`: its results, or why it has
+    /// none.
+    pub fn end(
+        &mut self,
+        task: &TrialTask,
+        figures: &TrialFigures,
+        record: &PlanRecord,
+        progress: PlanProgress,
+    ) -> Option<EndedTrial> {
+        let ended = self.ended_trial(task, figures, record);
+        self.progress = progress;
+        self.trial.clear();
+        self.flows.iter_mut().for_each(|flow| flow.rate = None);
+        self.running.clear();
+        ended
+    }
+
+    fn ended_trial(
         &self,
         task: &TrialTask,
         figures: &TrialFigures,
@@ -229,7 +264,7 @@ fn left(progress: PlanProgress, elapsed: Span) -> Span {
 mod tests {
     use super::*;
     use linerate_model::flow::FlowId;
-    use linerate_model::{Body, Event, FlowPlan, RunRecord, Side, Tally, Transport};
+    use linerate_model::{Event, FlowPlan, RunRecord, Tally, Transport};
     use linerate_units::Timestamp;
 
     fn rate(bps: f64) -> Bitrate {
@@ -240,7 +275,26 @@ mod tests {
         let flows = vec![FlowRate { name: "bulk".to_owned(), ..FlowRate::default() }];
         let progress =
             PlanProgress { done: 5, of: 20, completed_time: Span::ZERO, left: Span::from_secs(90) };
-        PlanLive { flows, progress, trial: "window=64K".to_owned(), elapsed: Span::ZERO }
+        PlanLive { flows, progress, trial: "window=64K".to_owned(), elapsed: Span::ZERO, running: vec![0] }
+    }
+
+    fn counted(bytes: u64, elapsed: Span) -> Body {
+        let (srtt, retransmits) = (None, None);
+        Body::Progress { flow: FlowId(0), bytes: Bytes::new(bytes), elapsed, srtt, retransmits }
+    }
+
+    #[test]
+    fn what_has_ended_has_no_rate_and_a_flow_is_found_though_the_point_leaves_out_another() {
+        let mut live = bulk();
+        live.flows.push(FlowRate { name: "probe".to_owned(), ..FlowRate::default() });
+        live.running = vec![1];
+        assert!(live.on(0, &counted(2_500_000, Span::from_ms(200))));
+        let rates =
+            |live: &PlanLive| live.frame(Span::ZERO).flows.iter().map(|f| f.bitrate_bps).collect::<Vec<_>>();
+        assert_eq!(rates(&live), [None, Some(100e6)]);
+        let ended = Body::RunEnded { outcome: Outcome::Completed, reason: None };
+        assert!(live.on(0, &ended) && !live.on(1, &ended));
+        assert_eq!(rates(&live), [None, None]);
     }
 
     #[test]
@@ -270,7 +324,7 @@ mod tests {
         let mut live = bulk();
         assert_eq!(live.frame(Span::from_secs(30)).left_seconds, 60.0);
         assert_eq!(live.frame(Span::from_secs(300)).left_seconds, 0.0, "later than reckoned");
-        live.count(0, Bytes::new(2_500_000), Span::from_ms(200));
+        live.on(0, &counted(2_500_000, Span::from_ms(200)));
         let frame = live.frame(Span::ZERO);
         assert_eq!((frame.done, frame.of, frame.trial.as_deref()), (5, 20, Some("window=64K")));
         assert_eq!((frame.flows[0].name.as_str(), frame.flows[0].bitrate_bps), ("bulk", Some(100e6)));
@@ -299,14 +353,14 @@ mod tests {
         let start = "[#####---------------] 6/20, 90 s left  window=64K  ";
         assert_eq!(live.line(100), start);
         // 2.5 MB in 200 ms are 100 Mb/s; a further count after 100 ms is too early for a rate.
-        live.count(0, Bytes::new(2_500_000), Span::from_ms(200));
-        live.count(0, Bytes::new(9_000_000), Span::from_ms(300));
+        live.on(0, &counted(2_500_000, Span::from_ms(200)));
+        live.on(0, &counted(9_000_000, Span::from_ms(300)));
         assert_eq!(live.line(100), format!("{start}bulk 100.0 Mb/s"));
         assert_eq!(live.line(10), "[#####----");
         // The other direction begins at zero.
-        live.count(0, Bytes::new(0), Span::ZERO);
-        live.count(0, Bytes::new(5_000_000), Span::from_ms(200));
+        live.on(0, &counted(0, Span::ZERO));
+        live.on(0, &counted(5_000_000, Span::from_ms(200)));
         assert_eq!(live.line(100), format!("{start}bulk 200.0 Mb/s"));
-        live.count(7, Bytes::new(1), Span::from_secs(1));
+        live.on(7, &counted(1, Span::from_secs(1)));
     }
 }

@@ -19,7 +19,9 @@ export function LivePlanView({ plan }: { plan: LivePlan }) {
           max={Math.max(1, frame.of)}
           value={Math.min(frame.done, frame.of)}
         />
-        <p class="number">{frame.trial ?? "The hosts are connected and checked."}</p>
+        <p class="number">
+          {frame.trial ?? (trials.length > 0 ? "Between two trials" : "The hosts are connected and checked.")}
+        </p>
       </div>
       <div class="figures">
         {frame.flows.map(({ name, bitrate_bps }) => (

@@ -43,6 +43,7 @@ test("whoever comes late is told how many trials are not in the list", () => {
 
 test("the stage is the trial that runs, and the last one stays the last", () => {
   expect(planStage(frame())).toBe("Preparing");
+  expect(planStage(frame({ done: 2 }))).toBe("2 of 6 trials done");
   expect(planStage(frame({ trial: "window=64K", done: 2 }))).toBe("Trial 3 of 6");
   expect(planStage(frame({ trial: "window=64K", done: 6 }))).toBe("Trial 6 of 6");
 });

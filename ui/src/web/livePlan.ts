@@ -6,7 +6,7 @@ export interface PlanFrame {
   done: number;
   of: number;
   left_seconds: number;
-  /** The point and the repeat; undefined before the first trial. */
+  /** The point and the repeat; undefined before the first trial and between two. */
   trial?: string;
   flows: { name: string; bitrate_bps?: number }[];
 }
@@ -41,8 +41,10 @@ export function fromPlanSnapshot({ frame, trials, remarks }: PlanSnapshot, befor
 export const withPlanFrame = (plan: LivePlan, frame: PlanFrame): LivePlan => ({ ...plan, frame });
 
 /** What happens now. */
-export const planStage = ({ trial, done, of }: PlanFrame): string =>
-  trial === undefined ? "Preparing" : `Trial ${Math.min(done + 1, of)} of ${of}`;
+export function planStage({ trial, done, of }: PlanFrame): string {
+  if (trial !== undefined) return `Trial ${Math.min(done + 1, of)} of ${of}`;
+  return done > 0 ? `${done} of ${of} trials done` : "Preparing";
+}
 
 /** Trials that ended before this page was opened and are not in its list. */
 export const unseen = ({ trials }: LivePlan): number => (trials.at(-1)?.number ?? 1) - 1;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use linerate_control::RunEvent;
-use linerate_model::{Body, ForeignText};
+use linerate_model::ForeignText;
 use linerate_report::{EndedTrial, PlanFrame, PlanLive};
 use linerate_runner::plan::{PlanNotice, PlanObserver, TrialBegin, TrialResult};
 use linerate_sock::thread::locked;
@@ -110,6 +110,7 @@ impl LivePlan {
                 state.trials.pop_front();
             }
             state.trials.extend(trial);
+            state.trial_began = None;
         });
     }
 
@@ -131,18 +132,18 @@ impl PlanObserver for PlanWatcher<'_> {
     }
 
     fn run_event(&mut self, event: &RunEvent<'_>) {
-        let Body::Progress { bytes, elapsed, .. } = event.body else { return };
         let mut state = locked(&self.0.state);
-        state.live.count(event.flow, *bytes, *elapsed);
+        let is_news = state.live.on(event.flow, event.body);
         let is_due = state.sent.is_none_or(|sent| clock::now().since(sent) >= MIN_INTERVAL);
         drop(state);
-        if is_due {
+        if is_news && is_due {
             self.0.change(false, |_| ());
         }
     }
 
     fn trial_ends(&mut self, ended: &TrialResult<'_>) {
-        let trial = locked(&self.0.state).live.ended_trial(ended.task, ended.figures, ended.record);
+        let (task, figures, record) = (ended.task, ended.figures, ended.record);
+        let trial = locked(&self.0.state).live.end(task, figures, record, ended.progress);
         self.0.end_trial(trial);
     }
 

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use linerate_control::RunEvent;
-use linerate_model::Body;
 use linerate_report::PlanLive;
 use linerate_runner::plan::{PlanNotice, PlanObserver, TrialBegin, TrialResult};
 use linerate_sock::{Mono, clock};
@@ -52,15 +51,16 @@ impl PlanObserver for PlanScreen {
     }
 
     fn run_event(&mut self, event: &RunEvent<'_>) {
-        let Body::Progress { bytes, elapsed, .. } = event.body else { return };
-        self.live.count(event.flow, *bytes, *elapsed);
-        self.show(false);
+        if self.live.on(event.flow, event.body) {
+            self.show(false);
+        }
     }
 
     /// Prints one line for the trial unless a live line is shown.
     fn trial_ends(&mut self, ended: &TrialResult<'_>) {
+        let trial = self.live.end(ended.task, ended.figures, ended.record, ended.progress);
         if !self.silent && !self.watched {
-            self.live.ended_trial(ended.task, ended.figures, ended.record).into_iter().for_each(print::note);
+            trial.into_iter().for_each(print::note);
         }
     }
 
