@@ -189,6 +189,8 @@ fn put(document: &mut ConfigTable, path: &[&str], value: ConfigValue) -> Result<
         table.into_iter().flat_map(|table| table.0.iter().map(|entry| entry.key.clone())).collect()
     };
     match path {
+        // The files of a plan are read before its settings.
+        ["include"] => return Err("a setting cannot include a file; name it in the plan".to_owned()),
         [name] if HEAD.iter().any(|key| key.name == *name) => document.set(path, value),
         ["test", knob] => {
             for entry in document.table_mut("flow").into_iter().flat_map(|flows| &mut flows.0) {
