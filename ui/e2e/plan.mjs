@@ -90,7 +90,7 @@ async function story(options) {
   await kiosk.locator(".statement", { hasText: "Trial 1 of" }).waitFor({ timeout: PATIENCE });
   await kiosk.locator(".digits", { hasText: "b/s" }).first().waitFor({ timeout: PATIENCE });
   await page.getByRole("button", { name: "Cancel" }).click();
-  await page.locator(".verdict.bad", { hasText: "cancelled" }).waitFor();
+  await page.getByRole("heading", { name: "The plan was cancelled" }).waitFor();
   await kiosk.locator(".statement.bad", { hasText: "cancelled" }).waitFor({ timeout: PATIENCE });
 
   step = "message sizes";

@@ -145,6 +145,11 @@ impl PlanRunRequest {
         let estimate = plan.estimate().map_err(|error| invalid("text", &error))?;
         TooLong::check(&plan, &estimate, None).map_err(|error| invalid("set", &error))?;
         match world {
+            WorldOfPlan::Lab if limits.longest.is_some() && estimate.at_least => {
+                let text = "the time of tests is limited here, and a flow of the plan ends after an amount of data; \
+                            give test.duration instead";
+                return Err(invalid("text", &text));
+            }
             WorldOfPlan::Lab => limits.check_time("plan", Some(estimate.time), "text")?,
             WorldOfPlan::Hosts => {
                 let addresses = plan.used_hosts().filter_map(|host| host.address.as_deref());
@@ -227,6 +232,10 @@ pub(crate) fn not_run(error: PlanRunError) -> HttpProblem {
 
 /// What visitors read of an error that names files of this host.
 fn without_paths(error: &dyn std::error::Error) -> HttpProblem {
+    let text = error.to_string();
+    if !text.contains('/') {
+        return HttpProblem::new(INVALID_SETTING, text);
+    }
     tracing::error!(%error, "an emulated network has failed");
     HttpProblem::new(INTERNAL, "the network could not be emulated; the log of the server says why")
 }
@@ -265,6 +274,48 @@ mod tests {
         let addresses = ["host.a.address=192.0.2.1", "host.b.address=192.0.2.2"];
         let (field, text) = refused(request(IN_LAB, &addresses, None), &PlanSetup::default());
         assert!(field == "world" && text.contains("--web-agent-token-file"), "{field}: {text}");
+    }
+
+    #[test]
+    fn an_emulated_network_is_not_used_longer_than_tests_may_be() {
+        static NONE: NoPrograms = NoPrograms;
+        let setup = PlanSetup { lab_programs: Some(&NONE), ..PlanSetup::default() };
+        if setup.worlds().is_empty() {
+            // Only root emulates networks.
+            return;
+        }
+        let limits = RunLimits { longest: Some(Span::from_secs(10)), ..RunLimits::default() };
+        let check = |set: &[&str]| request(IN_LAB, set, None).check(&limits, &setup);
+        assert!(check(&[]).is_ok());
+        let long = check(&["repeats=50"]).unwrap_err();
+        assert_eq!((long.limit, long.field.as_deref()), (Some(10), Some("text")));
+        let text = IN_LAB.replace("duration = 2", "bytes = \"1T\"");
+        let endless = request(&text, &[], None).check(&limits, &setup).unwrap_err();
+        assert!(endless.detail.contains("test.duration"), "{endless:?}");
+        assert!(request(&text, &[], None).check(&RunLimits::default(), &setup).is_ok(), "no limit");
+    }
+
+    /// Stands for the programs of a lab that is never started.
+    #[derive(Debug)]
+    struct NoPrograms;
+
+    impl linerate_runner::lab::LabPrograms for NoPrograms {
+        fn switch(
+            &self,
+            _: &linerate_runner::lab::LabHandle,
+            _: bool,
+        ) -> std::io::Result<std::process::Command> {
+            Err(std::io::ErrorKind::NotFound.into())
+        }
+
+        fn agent(
+            &self,
+            _: &linerate_runner::lab::LabHandle,
+            _: &str,
+            _: u16,
+        ) -> std::io::Result<std::process::Command> {
+            Err(std::io::ErrorKind::NotFound.into())
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What all requests share.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use linerate_control::{Exhausted, NoTicket, Permit, Shares, host_info};
 use linerate_report::html::Assets;
@@ -16,6 +17,8 @@ use crate::problem::{HttpProblem, INTERNAL, NOT_FOUND, SHARES, TOO_MANY};
 use crate::runs::RunQueue;
 use crate::share_key::ShareKey;
 
+/// How long a visitor waits until the plans of others are read.
+const PERMIT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Most event streams. One visitor gets half of them at most.
 const MAX_STREAMS: usize = 512;
 
@@ -43,6 +46,7 @@ struct ServiceParts {
     /// The place for a check of a long text.
     long_check: Arc<Semaphore>,
     plan_preview: Arc<Semaphore>,
+    plan_start: Arc<Semaphore>,
 }
 
 /// A visitor who watches a stream, with a place for it.
@@ -82,6 +86,7 @@ impl Service {
             streams: Shares::new(MAX_STREAMS),
             long_check: Arc::new(Semaphore::new(1)),
             plan_preview: Arc::new(Semaphore::new(1)),
+            plan_start: Arc::new(Semaphore::new(1)),
         }))
     }
 
@@ -177,8 +182,26 @@ impl Service {
         })
     }
 
-    /// A permit to describe a plan. There is one, because a plan may have 20,000 points.
-    pub(crate) async fn plan_preview_permit(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.0.plan_preview).acquire_owned().await.ok()
+    /// A permit to describe a plan, which may have 20,000 points. There is one, for which visitors wait a moment.
+    ///
+    /// # Errors
+    /// Others describe plans all the time.
+    pub(crate) async fn plan_preview_permit(&self) -> Result<OwnedSemaphorePermit, HttpProblem> {
+        within_moment(&self.0.plan_preview, "other plans are being described").await
     }
+
+    /// The same to start one: previews do not keep starts waiting.
+    ///
+    /// # Errors
+    /// Others start plans all the time.
+    pub(crate) async fn plan_start_permit(&self) -> Result<OwnedSemaphorePermit, HttpProblem> {
+        within_moment(&self.0.plan_start, "other plans are being started").await
+    }
+}
+
+/// A permit that is waited for, but not for long.
+async fn within_moment(permits: &Arc<Semaphore>, why: &str) -> Result<OwnedSemaphorePermit, HttpProblem> {
+    let permit = tokio::time::timeout(PERMIT_TIMEOUT, Arc::clone(permits).acquire_owned()).await;
+    let permit = permit.ok().and_then(Result::ok);
+    permit.ok_or_else(|| HttpProblem::new(TOO_MANY, format!("{why}; try again in a moment")).retry_after(1))
 }

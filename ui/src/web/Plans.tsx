@@ -278,12 +278,14 @@ function StartPlan({ preview, stale, text, settings }: StartPlanProps) {
   const [problem, setProblem] = useProblem();
   const { possible, missing } = worldsOf(preview, session.plan_worlds, session.host);
   const world = possible.find((one) => one === chosen) ?? possible[0];
-  if (world === undefined)
-    return missing.map((reason) => (
+  if (world === undefined) {
+    const unplaced = "Some hosts of the plan have no address, and it has no [lab] with a topology.";
+    return (missing.length > 0 ? missing : [unplaced]).map((reason) => (
       <p key={reason} class="faint">
         {reason}
       </p>
     ));
+  }
   if (!can("run"))
     return (
       <p>

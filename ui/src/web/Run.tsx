@@ -6,7 +6,7 @@ import {
   cancelRun,
   deleteRun,
   exportUrl,
-  FORMATS,
+  formatsOf,
   getRun,
   getView,
   liveUrl,
@@ -73,7 +73,7 @@ export function RunPage({ id }: { id: string }) {
         setView(view);
         setFinished(true);
         setProblem(undefined);
-        if (watched.current) setSaid(`The ${run.kind} ${run.problem ? "failed" : "has ended"}.`);
+        if (watched.current) setSaid(`The ${run.kind} ${endingOf(run)}.`);
         return;
       } catch (error) {
         const { status } = asProblem(error);
@@ -126,7 +126,7 @@ export function RunPage({ id }: { id: string }) {
   }, [waiting, id]);
 
   const stageNow = live ? stage(live.frame) : plan ? planStage(plan.frame) : "";
-  const now = view ? "" : waiting ? "Waiting" : stageNow;
+  const now = view || finished ? "" : waiting ? "Waiting" : stageNow;
   // The trials of a plan follow each other too fast to be read aloud.
   const spoken = plan && !waiting && !view && plan.frame.trial !== undefined ? "Measuring" : now;
   useEffect(() => {
@@ -154,7 +154,7 @@ export function RunPage({ id }: { id: string }) {
       <p class="unseen" role="status" aria-live="polite">
         {said}
       </p>
-      {ended && run && <Actions run={run} onProblem={setProblem} />}
+      {ended && run && (view || !finished) && <Actions run={run} onProblem={setProblem} />}
       {!(view && hasHeading(view)) && (
         <div class="headline">
           <h1>{title}</h1>
@@ -168,12 +168,14 @@ export function RunPage({ id }: { id: string }) {
       <Trouble problem={problem} />
       {run?.problem && (
         <div class="verdict bad">
-          <h2>The {run.kind} failed</h2>
+          <h2>
+            The {run.kind} {wasCancelled(run.problem) ? "was cancelled" : "failed"}
+          </h2>
           <p class="statement">{run.problem}</p>
         </div>
       )}
       {view && labels && <p class="faint labels">{labels}</p>}
-      {finished && run && (
+      {finished && view && run && (
         <Tags run={run.id} tags={run.tags ?? []} onChange={(tags) => setRun({ ...run, tags })} />
       )}
       {view && <Document view={view} />}
@@ -185,6 +187,12 @@ export function RunPage({ id }: { id: string }) {
     </div>
   );
 }
+
+/** Whether somebody has ended it early, which is no failure. */
+const wasCancelled = (problem: string): boolean => /^cancelled\b/.test(problem);
+
+const endingOf = ({ problem }: Run): string =>
+  problem === undefined ? "has ended" : wasCancelled(problem) ? "was cancelled" : "failed";
 
 function heading(run: Run | undefined, id: string, host: string): string {
   if (!run) return `Run ${id}`;
@@ -248,7 +256,7 @@ function Actions({ run, onProblem }: { run: Run; onProblem: (error: unknown) => 
         Compare with…
       </a>
       <Menu label="Export">
-        {FORMATS.map(([format, label]) => (
+        {formatsOf(run.kind).map(([format, label]) => (
           <li key={format}>
             <a href={exportUrl(run.id, format)} download>
               {label}

@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import {
-  FORMATS,
+  formatsOf,
   getSharedRun,
   getSharedView,
   type Run,
@@ -36,7 +36,7 @@ export function SharedPage({ link }: { link: SharedLink }) {
       {view && (
         <section class="actions" aria-label="What to do with this run">
           <Menu label="Export">
-            {FORMATS.map(([format, label]) => (
+            {formatsOf(run?.kind ?? "test").map(([format, label]) => (
               <li key={format}>
                 <a href={sharedExportUrl(link, format)} download>
                   {label}

@@ -113,8 +113,12 @@ export interface CurrentRuns {
 }
 
 /** The formats of a run's export, with their descriptions. */
-export const FORMATS: [string, string][] = [
-  ["html", "One page with everything (HTML)"],
+export const formatsOf = (kind: Run["kind"]): [string, string][] =>
+  kind === "plan"
+    ? [...FORMATS, ["junit", "Assertions for continuous integration (JUnit)"]]
+    : [["html", "One page with everything (HTML)"], ...FORMATS];
+
+const FORMATS: [string, string][] = [
   ["jsonl", "Event log (JSON lines)"],
   ["json", "Result (JSON)"],
   ["csv", "Samples (CSV)"],

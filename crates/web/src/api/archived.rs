@@ -245,8 +245,10 @@ pub(crate) async fn run(
     let archived = service.archive().with(move |archive| status(archive, &id)).await;
     match (archived, started_here) {
         (Ok(archived), started) => {
-            let problem = started.and_then(|run| run.problem());
-            Ok(Json(RunStatus { problem: problem.or(archived.problem), ..archived }))
+            let problem = started.and_then(|run| run.problem()).or_else(|| archived.problem.clone());
+            // A plan that was cancelled here may have been completed since.
+            let is_complete = archived.problem.is_none() && archived.state == WebRunState::Ended;
+            Ok(Json(RunStatus { problem: problem.filter(|_| !is_complete), ..archived }))
         }
         // It failed before anything was archived, or the archive cannot be used.
         (Err(_), Some(run)) => Ok(Json(RunStatus::of_web(service.runs(), &run))),
@@ -341,10 +343,16 @@ pub(crate) async fn live(
     PathParts(path): RunOfPath,
 ) -> Result<streams::Stream, HttpProblem> {
     let watcher = service.admit_stream(from, visitor)?;
-    if let Some(run) = started_here(&service, &path.id).await {
-        return Ok(streams::run(watcher, run));
+    let started_here = started_here(&service, &path.id).await;
+    if let Some(run) = started_here.as_ref().filter(|run| run.state() != WebRunState::Ended) {
+        return Ok(streams::run(watcher, Arc::clone(run)));
     }
-    let events = service.archive().with(move |archive| archive.events(&path.id)).await?;
+    // The archive knows what became of it since. One that failed before anything was archived is only known here.
+    let events = service.archive().with(move |archive| archive.events(&path.id)).await;
+    let events = match (events, started_here) {
+        (Err(_), Some(run)) => return Ok(streams::run(watcher, run)),
+        (events, _) => events?,
+    };
     let record = RunRecord::fold(&events);
     let outcome = record.outcome.unwrap_or(Outcome::Interrupted);
     let reason = record.reason.as_ref().map(ToString::to_string);

@@ -85,7 +85,7 @@ pub(crate) async fn preview(
     _: MayView,
     JsonBody(request): JsonBody<PreviewRequest, MAX_PLAN_BYTES>,
 ) -> Result<Json<Preview>, HttpProblem> {
-    let permit = service.plan_preview_permit().await;
+    let permit = service.plan_preview_permit().await?;
     let described = tokio::task::spawn_blocking(move || {
         let _permit = permit;
         describe_plan(&request)

@@ -48,7 +48,7 @@ pub(crate) async fn start_plan(
     JsonBody(request): JsonBody<PlanRunRequest, MAX_PLAN_BYTES>,
 ) -> Result<Created, HttpProblem> {
     let key = key_of(&headers)?;
-    let permit = service.plan_preview_permit().await;
+    let permit = service.plan_start_permit().await?;
     let known = service.clone();
     let checked = tokio::task::spawn_blocking(move || {
         let _permit = permit;

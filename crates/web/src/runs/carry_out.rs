@@ -118,7 +118,12 @@ impl RunQueue {
                 Err(warning) => Some(not_archived(&warning)),
             });
         }
-        ended.unwrap_or_else(|problem| (Outcome::Failed, Some(problem.detail)))
+        match ended {
+            Ok(ending) => ending,
+            // Whatever was interrupted by it may say so in other words.
+            Err(_) if run.cancel.is_cancelled() => (Outcome::Interrupted, Some("cancelled".to_owned())),
+            Err(problem) => (Outcome::Failed, Some(problem.detail)),
+        }
     }
 
     fn carry_out_plan(

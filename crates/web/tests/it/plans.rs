@@ -1,7 +1,11 @@
 //! Plans as pages show them: those that come along, what one would do, and how it is carried out.
 
+use std::net::TcpListener;
+
+use linerate_archive::Store;
 use linerate_control::Token;
-use linerate_runner::Loopback;
+use linerate_runner::plan::{PlanRequest, PlanWorld, Resume};
+use linerate_runner::{ArchiveSink, CancelToken, Loopback, archive_at};
 use linerate_web::{Ability, Access, PlanSetup, TokenFile, WebConfig};
 use serde_json::{Value, json};
 
@@ -168,6 +172,48 @@ fn a_plan_that_is_cancelled_keeps_what_it_has() {
     let status = bed.site.ended(&id);
     assert!(status["problem"].as_str().is_some_and(|problem| problem.contains("cancelled")), "{status}");
     assert_eq!(bed.site.ended(&after)["result"]["run"]["outcome"], "completed");
+}
+
+#[test]
+fn a_plan_that_is_cancelled_before_its_hosts_answer_was_interrupted() {
+    let bed = PlanSite::open();
+    // It takes connections, and never answers.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut request = bed.request("test.duration = 1\ntest.upload = true\n");
+    request["set"] = json!([format!("host.near.port={}", silent.local_addr().unwrap().port())]);
+    let id = bed.start(&request);
+    let (_connected, _) = silent.accept().unwrap();
+    assert_eq!(bed.site.post(&format!("/api/v1/runs/{id}/cancel"), "").status, 202);
+    let messages = bed.site.watch(&format!("/api/v1/runs/{id}/live"), "end");
+    assert_eq!(messages.last().unwrap().1, json!({ "outcome": "interrupted", "reason": "cancelled" }));
+    assert_eq!(bed.site.get(&format!("/api/v1/runs/{id}")).json()["problem"], "cancelled");
+}
+
+#[test]
+fn a_plan_that_was_completed_elsewhere_is_complete_here() {
+    let bed = PlanSite::open();
+    let id = bed.start(&bed.request("test.duration = 1\ntest.upload = true\nrepeats = 2\npause = 60\n"));
+    let live = format!("/api/v1/runs/{id}/live");
+    let has_trial = |seen: &(String, Value)| seen.1["trials"].as_array().is_some_and(|all| !all.is_empty());
+    while !has_trial(bed.site.watch(&live, "snapshot").last().unwrap()) {}
+    assert_eq!(bed.site.post(&format!("/api/v1/runs/{id}/cancel"), "").status, 202);
+    assert!(bed.site.ended(&id)["problem"].is_string());
+    let location = TestSite::archive_in(&bed.site.folder);
+    let archive = || archive_at(Some(&location)).map(|found| Box::new(found) as Box<dyn Store>);
+    let request = PlanRequest {
+        resume: Some(Resume::Run(&id)),
+        set: &["pause=0".to_owned()],
+        archive: Some(&archive),
+        ..PlanRequest::default()
+    };
+    let prepared = request.prepare().unwrap();
+    let world = PlanWorld::Hosts { token: Token::new(SECRET).unwrap(), tls: None };
+    let mut sink = ArchiveSink::open(Some(&location), |warning| panic!("{warning}")).unwrap();
+    prepared.run(world, &CancelToken::new(), vec![&mut sink], &mut ()).unwrap();
+    assert!(sink.close().unwrap());
+    let status = bed.site.ended(&id);
+    assert_eq!((&status["state"], status.get("problem")), (&json!("ended"), None), "{status}");
+    assert_eq!(bed.site.watch(&live, "end").last().unwrap().1, json!({ "outcome": "completed" }));
 }
 
 #[test]
