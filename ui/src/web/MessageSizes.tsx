@@ -56,8 +56,8 @@ export function MessageSizesPage() {
       <h1>How long does a message take?</h1>
       <p class="faint">
         Messages of one size after the other go between {session.host} and another host, each as soon as the
-        one before has arrived. The curves show the time of a message and its rate: where they bend, a buffer,
-        a window or a segment ends.
+        one before has arrived. The curves show the time of a message and its rate: where they bend, a buffer
+        or a segment ends.
       </p>
       {can("run") ? (
         <form ref={form} onSubmit={submit} noValidate>
