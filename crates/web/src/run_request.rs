@@ -88,7 +88,8 @@ impl RunRequest {
     ///
     /// # Errors
     /// The field that is wrong, or a limit is exceeded.
-    pub(crate) fn check(self, limits: &RunLimits) -> Result<TestTask, HttpProblem> {
+    pub(crate) fn check(mut self, limits: &RunLimits) -> Result<TestTask, HttpProblem> {
+        self.test.prepare_sweep();
         let spec = &self.test;
         spec.check().and_then(|()| spec.agree()).map_err(|error| HttpProblem::of_spec(spec, &error))?;
         limits.check_time("test", spec.expected_time(), "test.traffic.duration_ns")?;

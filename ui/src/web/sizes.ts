@@ -45,7 +45,7 @@ export const fieldOf = (path: string | undefined): string | undefined =>
   path === undefined ? undefined : FIELD_OF[path];
 
 export interface SizesRequest extends Omit<TestRequest, "test"> {
-  test: { traffic: Settings; socket: Settings; sweep: Settings };
+  test: { sweep: Settings };
 }
 
 /** The request for this form, or what is wrong with it. */
@@ -73,8 +73,7 @@ export function requestOf(values: Values): { request: SizesRequest } | { errors:
     request: {
       to,
       ...(name ? { name } : {}),
-      // What linerate sweep sets: messages are sent at once, and probes would be in their way.
-      test: { traffic: { no_latency: true }, socket: { no_delay: true }, sweep },
+      test: { sweep },
     },
   };
 }

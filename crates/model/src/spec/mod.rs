@@ -191,13 +191,16 @@ impl TestSpec {
     /// A sweep over message sizes. Small messages are sent at once, and no probes run at the same time.
     #[must_use]
     pub fn of_sweep(sweep: Sweep, socket: SocketKnobs, host: HostKnobs) -> Self {
-        let traffic = Traffic { no_latency: true, ..Traffic::default() };
-        Self {
-            traffic,
-            socket: SocketKnobs { no_delay: true, ..socket },
-            host,
-            sweep: Some(sweep),
-            ..Self::default()
+        let mut spec = Self { socket, host, sweep: Some(sweep), ..Self::default() };
+        spec.prepare_sweep();
+        spec
+    }
+
+    /// Sets what a sweep needs, if this is one: Nagle's algorithm would delay small messages, and probes would be in
+    /// their way.
+    pub fn prepare_sweep(&mut self) {
+        if self.sweep.is_some() {
+            (self.traffic.no_latency, self.socket.no_delay) = (true, true);
         }
     }
 

@@ -88,6 +88,23 @@ fn a_run_is_started_watched_found_exported_and_deleted() {
 }
 
 #[test]
+fn a_series_over_message_sizes_is_prepared_and_shows_its_sizes() {
+    let site = TestSite::open();
+    let id = site.start_run(
+        r#"{"to":"this host","test":{"sweep":{"to_bytes":64,"perturb_bytes":0,"time_ns":1000000000}}}"#,
+    );
+    let messages = site.watch(&format!("/api/v1/runs/{id}/live"), "end");
+    let (_, last) = messages.iter().rfind(|(kind, _)| kind == "snapshot").unwrap();
+    let sizes: Vec<u64> =
+        array(&last["sizes"]).iter().map(|size| size["message_bytes"].as_u64().unwrap()).collect();
+    assert!(sizes.starts_with(&[1]) && sizes.ends_with(&[64]) && sizes.is_sorted(), "{messages:?}");
+    assert_eq!(last["frame"]["by_size"], true);
+    let spec = site.get(&format!("/api/v1/runs/{id}")).json()["result"]["run"]["spec"].clone();
+    let set = (&spec["socket"]["no_delay"], &spec["traffic"]["no_latency"]);
+    assert_eq!(set, (&true.into(), &true.into()), "nothing delays a message or is in its way: {spec}");
+}
+
+#[test]
 fn two_runs_wait_for_each_other_and_can_be_cancelled() {
     let site = TestSite::open();
     let first = site.start_run(LONG);
