@@ -57,6 +57,7 @@ pub struct Lab {
     resources: LabResources,
     switch: SwitchLoop,
     stopper: Stopper,
+    memory: MemoryLimit,
 }
 
 /// Stops the switch of a lab, from any thread.
@@ -97,9 +98,8 @@ impl Lab {
         let site = Site { run_dir: place.run_dir().to_owned(), privilege };
         let mut resources = LabResources::create(&topology, name, &site)?;
         match create_hosts(topology, name, place, privilege, &mut resources) {
-            Ok((mut switch, stopper)) => {
-                switch.memory = MemoryLimit::new(memory);
-                Ok(Self { resources, switch, stopper })
+            Ok((switch, stopper)) => {
+                Ok(Self { resources, switch, stopper, memory: MemoryLimit::new(memory) })
             }
             Err(error) => {
                 let _ = resources.remove();
@@ -119,8 +119,8 @@ impl Lab {
     /// # Errors
     /// The kernel refuses to poll, packets take too much memory, or something cannot be removed.
     pub fn run(self) -> Result<(), LabError> {
-        let Self { resources, mut switch, .. } = self;
-        let ran = switch.run();
+        let Self { resources, mut switch, memory, .. } = self;
+        let ran = switch.run(memory);
         drop(switch);
         resources.remove()?;
         ran

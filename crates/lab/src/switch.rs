@@ -77,8 +77,6 @@ pub(super) struct SwitchLoop {
     pub(super) history: Arc<Mutex<History>>,
     /// The kernel's counters of frames that it could not deliver to the switch.
     gauges: Vec<Gauge>,
-    /// Of what waits in the fabric.
-    pub(super) memory: MemoryLimit,
     readings: u64,
     tap_of: BTreeMap<AttachmentPoint, usize>,
     /// The time up to which everything has been executed.
@@ -113,7 +111,6 @@ impl SwitchLoop {
             waker,
             history,
             gauges,
-            memory: MemoryLimit::new(None),
             readings: 0,
             tap_of,
             reached: Timestamp::START,
@@ -127,11 +124,11 @@ impl SwitchLoop {
         }
     }
 
-    /// Forwards frames until it is stopped.
+    /// Forwards frames until it is stopped. What waits in the fabric may take so much `memory`.
     ///
     /// # Errors
     /// The kernel refuses to poll, or packets take too much memory.
-    pub(super) fn run(&mut self) -> Result<(), LabError> {
+    pub(super) fn run(&mut self, memory: MemoryLimit) -> Result<(), LabError> {
         let waker = self.taps.len() as u64;
         let poller = Poller::new()?;
         for (token, (_, tap)) in self.taps.iter().enumerate() {
@@ -156,7 +153,7 @@ impl SwitchLoop {
             self.deliver();
             if clock::now().as_ns() >= tick {
                 tick = self.sample();
-                self.memory.check()?;
+                memory.check()?;
             }
         }
     }
