@@ -126,8 +126,8 @@ pub struct RunEntry {
     flows: Vec<FlowEntry>,
     /// Its id.
     pub id: ForeignText,
-    /// `plan` or `test`.
-    kind: &'static str,
+    /// What it is.
+    kind: RunKind,
     /// Version of linerate.
     linerate: Option<ForeignText>,
     /// The name that the user gave it.
@@ -144,6 +144,25 @@ pub struct RunEntry {
     target: Option<ForeignText>,
     /// Where it ran.
     world: Option<ForeignText>,
+}
+
+/// What a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum RunKind {
+    /// A test.
+    Test,
+    /// A plan, whose trials are runs too.
+    Plan,
+}
+
+impl RunKind {
+    /// Of a plan or a test.
+    #[must_use]
+    pub const fn of(is_plan: bool) -> Self {
+        if is_plan { Self::Plan } else { Self::Test }
+    }
 }
 
 /// A flow in a list of runs.
@@ -185,7 +204,7 @@ impl RunEntry {
             events: run.event_count,
             flows: run.flows.iter().map(flow).collect(),
             id: run.id.clone(),
-            kind: if run.is_plan { "plan" } else { "test" },
+            kind: RunKind::of(run.is_plan),
             linerate: run.linerate.clone(),
             name: run.name.clone(),
             outcome: run.outcome,

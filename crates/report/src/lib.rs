@@ -52,7 +52,9 @@ pub use answer::{answer, outcome};
 pub use archive_upkeep::{PruneReport, archive_info};
 pub use export::{ExportSource, export};
 pub use format::{FORMATS, Format, FormatError};
-pub use history::{HistoryConditions, HistoryDocument, RunEntry, RunRow, empty_history, history_table};
+pub use history::{
+    HistoryConditions, HistoryDocument, RunEntry, RunKind, RunRow, empty_history, history_table,
+};
 pub use json::{RESULT_SCHEMA, ResultDocument, document};
 pub use layout::TextLayout;
 pub use live::Live;

@@ -10,7 +10,7 @@ use linerate_archive::{Archive, ArchiveError, Filter, RunCursor, Store};
 use linerate_model::{ForeignText, Outcome, PlanRecord, RunHead, RunRecord};
 use linerate_report::format::{FORMATS, Format, FormatError};
 use linerate_report::html::{PageFragment, ReportedPlan, ReportedRun};
-use linerate_report::{ExportSource, ResultDocument, RunEntry, TextLayout, document, ndjson};
+use linerate_report::{ExportSource, ResultDocument, RunEntry, RunKind, TextLayout, document, ndjson};
 use linerate_runner::{ReportSource, ReportSourceError, day_or_time, log_if_archived};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -172,16 +172,6 @@ pub(super) async fn started_here(service: &Service, typed: &str) -> Option<Arc<W
     service.runs().find(&id)
 }
 
-/// What a run is.
-#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum RunKind {
-    /// A test.
-    Test,
-    /// A plan, whose trials are runs too.
-    Plan,
-}
-
 /// A run.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct RunStatus {
@@ -222,7 +212,7 @@ impl RunStatus {
             state: run.state(),
             place: wait.map(|(position, _)| position),
             wait_seconds: wait.map(|(_, wait)| wait.as_secs_f64()),
-            kind: if run.task.is_plan() { RunKind::Plan } else { RunKind::Test },
+            kind: RunKind::of(run.task.is_plan()),
             target: Some(run.task.target().to_owned()),
             name: run.task.name().map(str::to_owned),
             tags: Vec::new(),
