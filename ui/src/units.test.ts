@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import vectors from "../../fixtures/units.json";
-import { ABSENT, inUnit, tick } from "./units";
+import { ABSENT, inUnit, longTime, tick } from "./units";
 
 // The program is tested against the same file: crates/report/src/quantity.rs.
 test.each(vectors.vectors)("$value $unit is $text", ({ unit, value, text }) => {
@@ -32,4 +32,8 @@ test("sizes of packets are in bytes, without prefixes", () => {
     "9000 B",
     "8948 B",
   ]);
+});
+
+test("times of plans are rounded up to minutes, as the program prints them", () => {
+  expect([45, 2410, 7200, 9001].map(longTime)).toEqual(["45 s", "41 min", "2 h 0 min", "2 h 31 min"]);
 });

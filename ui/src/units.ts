@@ -73,6 +73,13 @@ export function span(ns: number): string {
   return `${fixed(value, ns % size === 0 ? 0 : value < 9.995 ? 2 : 1)} ${name}`;
 }
 
+/** A time of minutes and hours, rounded up to minutes, as the program prints that of a plan. */
+export function longTime(seconds: number): string {
+  const minutes = Math.ceil(seconds / 60);
+  if (minutes <= 2) return `${Math.ceil(seconds)} s`;
+  return minutes < 120 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
 /** A share in percent. */
 export function ratio(share: number): string {
   const percent = share * 100;

@@ -113,12 +113,12 @@ function Measuring({ live }: { live: Live }) {
   return (
     <>
       <div class="pairs">
-        {frame.flows.slice(0, MAX_FLOWS).map((flow) => (
+        {(frame.by_size ? [] : frame.flows.slice(0, MAX_FLOWS)).map((flow) => (
           <LivePair key={flow.flow} live={live} flow={flow} />
         ))}
       </div>
       <p class="statement">
-        {stage(frame)} {progress(frame)}
+        {stage(frame)} {frame.by_size ? `(${plural(live.sizes.length, "size")} so far)` : progress(frame)}
       </p>
     </>
   );

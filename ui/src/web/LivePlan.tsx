@@ -1,7 +1,8 @@
 // A plan while it is carried out: how far it is, what its flows do now, and what every trial has measured.
 
+import { longTime } from "../units";
 import { Value } from "./Live";
-import { barOf, type EndedTrial, type LivePlan, longTime, planStage, unseen } from "./livePlan";
+import { barOf, type EndedTrial, type LivePlan, planStage, unseen } from "./livePlan";
 import { ARROWS, plural, rate } from "./words";
 
 export function LivePlanView({ plan }: { plan: LivePlan }) {

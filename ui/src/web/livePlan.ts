@@ -54,12 +54,3 @@ export function barOf(trials: EndedTrial[]): (bps: number) => number {
   const fastest = Math.max(0, ...trials.flatMap(({ goodputs }) => goodputs.map((one) => one.bitrate_bps)));
   return (bps) => (fastest > 0 ? bps / fastest : 0);
 }
-
-/** A time as people say it: "40 s", "12 min", "2 h 5 min". */
-export function longTime(seconds: number): string {
-  if (seconds < 120) return `${Math.ceil(seconds)} s`;
-  const minutes = Math.round(seconds / 60);
-  if (minutes < 120) return `${minutes} min`;
-  const rest = minutes % 60;
-  return rest === 0 ? `${minutes / 60} h` : `${Math.floor(minutes / 60)} h ${rest} min`;
-}
