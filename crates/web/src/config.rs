@@ -44,7 +44,7 @@ pub struct WebConfig {
 pub struct PlanSetup {
     /// The token of the agents of other hosts; absent if plans must not go there.
     pub agent_token: Option<Token>,
-    /// Starts the programs of emulated networks; absent if there are none on this host.
+    /// Starts the programs of emulated networks; absent if this user may not make any.
     pub lab_programs: Option<&'static (dyn LabPrograms + Sync)>,
     /// The folder with the state of emulated networks; absent for the default one of this user.
     pub run_dir: Option<PathBuf>,

@@ -107,8 +107,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit, CommandError> {
 /// The hosts or the lab to carry out the plan in.
 fn world(args: &RunArgs, world: World) -> Result<PlanWorld<'static>, CommandError> {
     if world == World::Lab {
-        let state = args.place.open().map_err(CommandError::failed)?;
-        return Ok(PlanWorld::Lab(LabSetup { state, programs: &OwnPrograms, keep: args.keep_lab }));
+        let lab =
+            LabSetup::open(args.place.run_dir.as_deref(), &OwnPrograms).map_err(CommandError::failed)?;
+        return Ok(PlanWorld::Lab(LabSetup { keep: args.keep_lab, ..lab }));
     }
     let Some(token) = &args.agent_token_file else {
         return Err(CommandError::usage(

@@ -7,6 +7,7 @@ use clap::Args;
 use linerate_control::{Server, Token};
 use linerate_model::ServerTlsOptions;
 use linerate_runner::CertificateSource;
+use linerate_runner::lab::may_run_plans;
 use linerate_sock::inherited::InheritedSockets;
 use linerate_web::{
     Access, AllowedTarget, PlanSetup, TokenFile, WebAssets, WebConfig, WebError, WebHandle, WebServer,
@@ -106,7 +107,7 @@ impl WebArgs {
             targets: self.web_target.clone(),
             plans: PlanSetup {
                 agent_token: self.web_agent_token_file.as_ref().map(agent_token).transpose()?,
-                lab_programs: Some(&OwnPrograms),
+                lab_programs: may_run_plans().then_some(&OwnPrograms as _),
                 run_dir: args.run.run_dir.clone(),
             },
             notify: |line| print::note(line),

@@ -117,6 +117,7 @@ fn a_mesh_is_measured_shown_and_archived() {
     // The run is in the archive under the same name, and named after its schedule.
     let shown = fleet.json(&["show", finished["run"].as_str().unwrap()]);
     assert_eq!((&shown["run"]["outcome"], &shown["run"]["name"]), (&"completed".into(), &"m.one.two".into()));
+    assert_eq!(shown["flows"][0]["receiver"]["bitrate_bps"].as_f64(), Some(rate), "{shown}");
     let status = fleet.json(&["fleet", "status"]);
     assert_eq!((&status["schema"], &status["name"]), (&"linerate.fleet/1".into(), &"campus".into()));
     assert_eq!(elements(&status["agents"]).len(), 2);
