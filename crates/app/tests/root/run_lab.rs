@@ -239,7 +239,7 @@ fn a_network_whose_packets_take_too_much_memory_ends_and_says_why() {
     let done = Process::start(command).finish(3 * TIMEOUT);
     assert_eq!(done.code, Some(1), "{done:?}");
     let reason = done.json()["reason"].as_str().unwrap().to_owned();
-    assert!(reason.contains("has ended: the packets in transit take"), "{reason}");
+    assert!(reason.contains("has ended: the packets in transit take"), "{done:?}");
     assert!(reason.contains("a lab may take 150 MiB"), "{reason}");
 }
 

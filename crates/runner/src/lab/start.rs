@@ -1,6 +1,6 @@
 //! Brings up an emulated network.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
@@ -8,6 +8,8 @@ use linerate_emu::topology::{self, Override, Topology};
 use linerate_lab::control_protocol::Status;
 use linerate_lab::{LabHandle, LabName, StateDir};
 use linerate_plan::Source;
+use linerate_sock::Mono;
+use linerate_sock::poll::{self, Interest};
 
 use super::switch::{Assignment, SwitchStatus};
 use super::{LabPrograms, LabRunError, TopologyMistakes};
@@ -59,15 +61,18 @@ pub fn start_tied(
 pub struct Tie(Child);
 
 impl Tie {
-    /// Why the lab has ended; absent while it has not.
+    /// Why the lab has ended or is about to; absent while it has not. The switch says it before it removes a host.
     pub(super) fn ended(&mut self) -> Option<String> {
-        let status = self.0.try_wait().ok().flatten()?;
-        let mut rest = String::new();
-        // The writer has ended, so this does not wait.
-        let read = self.0.stdout.as_mut().map(|stdout| stdout.read_to_string(&mut rest));
-        match (read, rest.lines().find_map(|line| serde_json::from_str(line).ok())) {
-            (Some(Ok(_)), Some(SwitchStatus::Failed(why))) => Some(why),
-            _ => Some(status.to_string()),
+        let stdout = self.0.stdout.as_mut()?;
+        if !poll::wait_for(stdout, Interest::READ, Mono(0)).unwrap_or(true) {
+            return None;
+        }
+        let mut line = String::new();
+        let read = BufReader::new(stdout).read_line(&mut line);
+        match (read, serde_json::from_str(&line)) {
+            (Ok(_), Ok(SwitchStatus::Failed(why))) => Some(why),
+            // It was killed, and its standard output is closed.
+            _ => self.0.wait().ok().map(|status| status.to_string()),
         }
     }
 }

@@ -76,7 +76,7 @@ impl LabSwitch {
             };
             thread::spawn("tie", watch)?;
         }
-        self.lab.run().inspect_err(|error| refuse(&error.to_string()))?;
+        self.lab.run(|error| refuse(&error.to_string()))?;
         // The process that the lab was tied to may have been killed and cannot remove the log.
         self.handle.remove_log();
         Ok(())
