@@ -33,6 +33,14 @@ pub enum EngineError {
         /// Most streams.
         most: usize,
     },
+    /// Some streams are encrypted and others are not.
+    #[error("{channels} of {streams} streams are encrypted; all of them have to be, or none")]
+    Channels {
+        /// Streams with a channel.
+        channels: usize,
+        /// All of them.
+        streams: usize,
+    },
     /// This host refused a setting that the flow requires.
     #[error("this host could not prepare the data sockets")]
     Sock(#[from] SockError),

@@ -4,6 +4,7 @@
 mod arrivals;
 mod byte_account;
 mod caveats;
+mod channel;
 mod control;
 mod counters;
 mod error;
@@ -30,6 +31,7 @@ mod transit;
 
 pub use byte_account::ByteAccount;
 pub use caveats::clamped_buffers;
+pub use channel::SecureChannel;
 pub use error::EngineError;
 pub use exchange::{exchange, exchange_both};
 pub use flow_counts::update_sender;

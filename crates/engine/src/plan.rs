@@ -57,6 +57,9 @@ const PUMP_BYTES: u64 = 1 << 20;
 /// Memory of a stream besides the buffers of its pump: its counters and its socket.
 const STREAM_BYTES: u64 = 4 << 10;
 
+/// Memory of an encrypted connection: what was read of it, and what waits encrypted and decrypted.
+const CHANNEL_BYTES: u64 = 256 << 10;
+
 /// Memory of a sample: its readings, and the text in which they are reported.
 const SAMPLE_BYTES: u64 = 2 << 10;
 
@@ -87,6 +90,7 @@ fn needed(setup: &FlowSetup, streams: usize, cores: usize) -> Result<Bytes, Engi
     };
     let pumps = (plan.pumps as u64).saturating_mul(PUMP_BYTES.saturating_add(buffers as u64));
     let streams = (streams as u64).saturating_mul(STREAM_BYTES);
+    let streams = streams.saturating_add((setup.channels.len() as u64).saturating_mul(CHANNEL_BYTES));
     Ok(Bytes::new(pumps.saturating_add(streams).saturating_add(samples.saturating_mul(SAMPLE_BYTES))))
 }
 

@@ -27,6 +27,9 @@ pub(crate) fn check(setup: &FlowSetup, sockets: &Sockets) -> Result<(), EngineEr
     if sockets.is_empty() {
         return Err(EngineError::NoSockets);
     }
+    if !setup.channels.is_empty() && setup.channels.len() != sockets.len() {
+        return Err(EngineError::Channels { channels: setup.channels.len(), streams: sockets.len() });
+    }
     let (length, needed) = (setup.datagram_length(), setup.stamp.length);
     if matches!(sockets, Sockets::Udp(_)) && length < needed {
         return Err(EngineError::DatagramTooShort { length, needed });
@@ -46,6 +49,8 @@ pub(crate) fn sockets(flow: &FlowSide) -> Result<Option<bool>, SockError> {
             for socket in streams {
                 if flow.plan.shared() {
                     epoll::prepare(socket)?;
+                } else if !flow.setup.channels.is_empty() {
+                    linerate_sock::stream::set_nonblocking(socket, true)?;
                 } else {
                     stream::prepare(socket, flow.control.max_wait())?;
                 }
@@ -113,7 +118,8 @@ fn pump_jobs(
     method: SendMethod,
     clock: Option<DepartureClock>,
 ) -> Result<(Vec<PumpJob>, Option<String>), SockError> {
-    let each = |method| (0..flow.plan.pumps).map(move |_| PumpJob::prepare(flow, method, clock)).collect();
+    let each =
+        |method| (0..flow.plan.pumps).map(move |pump| PumpJob::prepare(flow, pump, method, clock)).collect();
     match each(method) {
         Err(error) if flow.writes() && method != SendMethod::Copy => {
             let error: SockError = error;
@@ -127,7 +133,7 @@ fn pump_jobs(
 /// The method that the sender uses, and why it may not be the requested or the best one.
 fn send_method(flow: &FlowSide) -> (SendMethod, Option<String>) {
     let (setup, knobs) = (&flow.setup, &flow.setup.socket);
-    if !flow.writes() || flow.sockets.tcp(0).is_none() {
+    if !flow.writes() || flow.sockets.tcp(0).is_none() || !setup.channels.is_empty() {
         return (SendMethod::Copy, None);
     }
     let chooses = knobs.chooses();

@@ -11,6 +11,7 @@ use linerate_sock::departure::DepartureClock;
 use linerate_units::{Bitrate, Bytes, Span};
 
 use crate::byte_account::ByteAccount;
+use crate::channel::SecureChannel;
 use crate::transactions::TransactionSetup;
 
 /// Task of one side of a flow.
@@ -57,6 +58,8 @@ pub struct FlowSetup {
     pub payload: Payload,
     /// How the bytes of a TCP connection carry the payload. Only for streams with a thread each.
     pub framing: PayloadFraming,
+    /// The encryption of each stream's TCP connection; empty if there is none. Only for streams with a thread each.
+    pub channels: Vec<Arc<dyn SecureChannel>>,
     /// Blocks or datagrams that leave together at an offered rate; absent for the default.
     pub burst: Option<u32>,
     /// At an offered rate, everything due within this time leaves together at its start; absent for individual
@@ -129,6 +132,7 @@ impl FlowSetup {
             tag: [0; 8],
             payload: Payload::default(),
             framing: PayloadFraming::None,
+            channels: Vec::new(),
             burst: None,
             pacing_tick: None,
             txtime: None,

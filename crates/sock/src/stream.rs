@@ -4,8 +4,8 @@ use crate::SockError;
 use crate::system::error_codes::is_pending;
 
 pub use crate::system::stream::{
-    discard, recv, recv_stamped, send, send_repeated, send_urgent, set_low_water, set_nonblocking,
-    set_recv_timeout, set_send_timeout,
+    discard, recv, recv_stamped, send, send_parts, send_repeated, send_urgent, set_low_water,
+    set_nonblocking, set_recv_timeout, set_send_timeout,
 };
 
 /// Most repetitions in one call of [`send_repeated`].

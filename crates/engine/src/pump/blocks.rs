@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use linerate_model::flow::{PayloadFraming, Transit};
 use linerate_sock::poll::Interest;
-use linerate_sock::{Mono, Moved, SockError, clock, stream};
+use linerate_sock::{Mono, Moved, SockError, clock};
 
 use super::feed::Feed;
 use super::gather::Gather;
@@ -107,6 +107,19 @@ impl BlockWriter<'_> {
             }
             written += count;
         }
+        self.flush()
+    }
+
+    /// Waits until the kernel has everything that was taken, unless the peer takes nothing for a while after the end.
+    fn flush(&self) -> Result<(), SockError> {
+        let mut given_up = Mono::FAR;
+        while !self.feed.flush(self.socket)? && !self.flow.control.aborted() && !given_up.has_passed() {
+            let over = self.flow.write_until().has_passed() || !self.flow.control.may_write();
+            if given_up == Mono::FAR && over {
+                given_up = clock::now() + LAST_BLOCK_TIMEOUT;
+            }
+            self.flow.pause(self.socket, Interest::WRITE)?;
+        }
         Ok(())
     }
 
@@ -114,7 +127,7 @@ impl BlockWriter<'_> {
     fn insert(&self, bytes: &[u8], until: Mono) -> Result<(), SockError> {
         let (mut rest, mut given_up) = (bytes, Mono::FAR);
         while !rest.is_empty() && !self.flow.control.aborted() {
-            let moved = stream::send(self.socket, rest)?;
+            let moved = self.feed.send_inserted(self.socket, rest)?;
             rest = rest.get(moved.bytes()..).unwrap_or_default();
             let now = clock::now();
             if now >= given_up {

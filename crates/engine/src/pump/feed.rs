@@ -7,9 +7,11 @@ use linerate_sock::handle::AsFd;
 use linerate_sock::splice::{FileSender, HugeBuffer, Splicer, ZeroCopySender};
 use linerate_sock::{Moved, SockError, sockopt, stream};
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::disk::{FileSink, FileSource};
 use super::payload;
+use crate::channel::SecureChannel;
 use crate::flow::FlowSide;
 use crate::setup::FlowSetup;
 use crate::stamp::{self, Stamp};
@@ -33,6 +35,7 @@ enum FeedMethod {
     File(FileSender),
     Notify(Notified),
     Disk(FileSource),
+    Encrypt(Arc<dyn SecureChannel>),
 }
 
 /// MSG_ZEROCOPY sends and what their completion notifications reported.
@@ -51,6 +54,16 @@ impl Feed {
         let Some(file) = &flow.setup.file else { return Self::with_method(flow, method, flow.plan.block) };
         let mut feed = Self::copying(flow, flow.plan.block)?;
         feed.method = FeedMethod::Disk(FileSource::open(&file.path, flow.plan.block)?);
+        Ok(feed)
+    }
+
+    /// The pattern of the flow, encrypted and sent through a channel.
+    ///
+    /// # Errors
+    /// There is not enough memory for a block.
+    pub(crate) fn encrypting(flow: &FlowSide, channel: Arc<dyn SecureChannel>) -> Result<Self, SockError> {
+        let mut feed = Self::copying(flow, flow.plan.block)?;
+        feed.method = FeedMethod::Encrypt(channel);
         Ok(feed)
     }
 
@@ -135,15 +148,31 @@ impl Feed {
         first: bool,
         taken: usize,
     ) -> Result<Moved, SockError> {
-        if let Some(block) = self.first.as_ref().filter(|_| first) {
-            return stream::send(fd, &block[taken..]);
-        }
+        let block = self.first.as_ref().filter(|_| first).unwrap_or(&self.block);
         match &mut self.method {
-            FeedMethod::Copy => stream::send(fd, &self.block[taken..]),
+            FeedMethod::Encrypt(channel) => channel.send(fd.as_fd(), &block[taken..]),
+            _ if first && self.first.is_some() => stream::send(fd, &block[taken..]),
+            FeedMethod::Copy => stream::send(fd, &block[taken..]),
             FeedMethod::Splice(splicer) => splicer.send(fd),
             FeedMethod::File(file) => file.send(fd),
             FeedMethod::Notify(notified) => notified.send(fd, taken..self.block.len()),
             FeedMethod::Disk(source) => stream::send(fd, source.block().get(taken..).unwrap_or_default()),
+        }
+    }
+
+    /// Passes bytes that are no block.
+    pub(crate) fn send_inserted(&self, fd: &impl AsFd, bytes: &[u8]) -> Result<Moved, SockError> {
+        match &self.method {
+            FeedMethod::Encrypt(channel) => channel.send(fd.as_fd(), bytes),
+            _ => stream::send(fd, bytes),
+        }
+    }
+
+    /// Whether everything that was taken is with the kernel. Passes on what is not, as far as there is room.
+    pub(crate) fn flush(&self, fd: &impl AsFd) -> Result<bool, SockError> {
+        match &self.method {
+            FeedMethod::Encrypt(channel) => channel.flush(fd.as_fd()),
+            _ => Ok(true),
         }
     }
 
@@ -170,6 +199,7 @@ impl Feed {
                 Ok(moved)
             }
             FeedMethod::Copy => stream::send(fd, block),
+            FeedMethod::Encrypt(channel) => channel.send(fd.as_fd(), block),
             // splice and sendfile pass a whole pattern; a shorter rest of a limit in bytes is copied.
             FeedMethod::Splice(_) | FeedMethod::File(_) if most < ZEROCOPY_CALL_BYTES as u64 => {
                 stream::send(fd, block)
@@ -229,18 +259,22 @@ pub(crate) struct Drain {
     /// Whether what was read is acknowledged at once.
     quick_ack: bool,
     sink: Option<FileSink>,
+    /// What decrypts the bytes, if they are encrypted.
+    channel: Option<Arc<dyn SecureChannel>>,
 }
 
 impl Drain {
-    /// The method that the flow requests, with reads of `block` bytes.
+    /// The method that the flow requests, with reads of `block` bytes, for the streams of this pump.
     ///
     /// # Errors
     /// There is not enough memory, or the flow's file cannot be written.
-    pub(crate) fn prepare(flow: &FlowSide, block: usize) -> Result<Self, SockError> {
+    pub(crate) fn prepare(flow: &FlowSide, block: usize, pump: usize) -> Result<Self, SockError> {
+        let channel = flow.setup.channels.get(pump).cloned();
         let sink = flow.setup.file.as_ref().map(|file| FileSink::create(&file.path)).transpose()?;
-        // Discarded bytes cannot be written to a file.
-        let discard = flow.setup.socket.skip_rx_copy && sink.is_none();
-        Ok(Self { buffer: payload::allocate(block)?, discard, quick_ack: flow.setup.socket.quick_ack, sink })
+        // Discarded bytes cannot be written to a file, nor decrypted.
+        let discard = flow.setup.socket.skip_rx_copy && sink.is_none() && channel.is_none();
+        let quick_ack = flow.setup.socket.quick_ack;
+        Ok(Self { buffer: payload::allocate(block)?, discard, quick_ack, sink, channel })
     }
 
     /// Writes the bytes of the latest read to the file, if there is one.
@@ -260,6 +294,11 @@ impl Drain {
     pub(crate) fn taken(&self, bytes: usize) -> &[u8] {
         let kept = if self.discard { 0 } else { bytes.min(self.buffer.len()) };
         &self.buffer[..kept]
+    }
+
+    /// Whether the bytes are encrypted on their way.
+    pub(crate) const fn decrypts(&self) -> bool {
+        self.channel.is_some()
     }
 
     /// Whether the bytes are removed from the queue without being copied.
@@ -291,10 +330,11 @@ impl Drain {
     #[inline]
     pub(crate) fn recv(&mut self, fd: &impl AsFd, most: usize) -> Result<Moved, SockError> {
         let length = self.buffer.len().min(most);
-        let taken = if self.discard {
-            stream::discard(fd, length)
-        } else {
-            stream::recv(fd, &mut self.buffer[..length])
+        let room = &mut self.buffer[..length];
+        let taken = match &self.channel {
+            Some(channel) => channel.recv(fd.as_fd(), room),
+            None if self.discard => stream::discard(fd, length),
+            None => stream::recv(fd, room),
         };
         self.acknowledge(fd);
         taken

@@ -29,6 +29,8 @@ use linerate_sock::handle::AsFd;
 use linerate_sock::poll::{Interest, wait_for};
 use linerate_sock::{SockError, affinity, clock, queues};
 use std::io::ErrorKind;
+use std::sync::Arc;
+use std::time::Duration;
 
 use crate::control::PumpControl;
 use crate::counters::CounterWriter;
@@ -59,9 +61,10 @@ pub(crate) enum PumpJob {
 }
 
 impl PumpJob {
-    /// The job of each pump of the flow; all jobs are alike.
+    /// The job of a pump of the flow; all jobs are alike but for the keys of encrypted connections.
     pub(crate) fn prepare(
         flow: &FlowSide,
+        pump: usize,
         method: SendMethod,
         clock: Option<DepartureClock>,
     ) -> Result<Self, SockError> {
@@ -76,20 +79,33 @@ impl PumpJob {
             });
         }
         Ok(match (setup.side, flow.plan.shared()) {
-            (_, true) if setup.file.is_some() || setup.framing != PayloadFraming::None => {
+            (_, true)
+                if setup.file.is_some()
+                    || setup.framing != PayloadFraming::None
+                    || !setup.channels.is_empty() =>
+            {
                 return Err(shares_a_thread());
             }
-            (Side::Sender, _) => Self::write(flow, Feed::prepare(flow, method)?),
-            (Side::Receiver, false) => Self::Read(Drain::prepare(flow, reads)?),
-            (Side::Receiver, true) => Self::ReadMany(Drain::prepare(flow, reads)?),
+            (Side::Sender, _) => Self::write(
+                flow,
+                match setup.channels.get(pump) {
+                    Some(channel) => Feed::encrypting(flow, Arc::clone(channel))?,
+                    None => Feed::prepare(flow, method)?,
+                },
+            ),
+            (Side::Receiver, false) => Self::Read(Drain::prepare(flow, reads, pump)?),
+            (Side::Receiver, true) => Self::ReadMany(Drain::prepare(flow, reads, pump)?),
         })
     }
 }
 
+/// Longest pause of a stream that was told to stop at once, while the peer takes nothing.
+const MAX_LAST_PAUSE: Duration = Duration::from_millis(5);
+
 /// Streams that share a thread have one buffer for all.
 fn shares_a_thread() -> SockError {
     let why = std::io::Error::new(ErrorKind::Unsupported, "too many streams, which share threads");
-    SockError::new("move a file or messages", why)
+    SockError::new("move a file, messages or encrypted data", why)
 }
 
 impl PumpJob {
@@ -221,11 +237,15 @@ impl FlowSide {
         tolerates
     }
 
-    /// Waits for a borrowed socket that moved nothing: another holder may have made it non-blocking.
+    /// Waits for a borrowed socket that moved nothing: another holder may have made it non-blocking, and that of an
+    /// encrypted connection always is.
     pub(crate) fn pause(&self, socket: &impl AsFd, interest: Interest) -> Result<(), SockError> {
-        if self.setup.lent && !self.control.stopped_at_once() {
-            wait_for(socket, interest, clock::now() + self.control.max_wait())?;
-        }
+        let longest = match (self.setup.lent, self.control.stopped_at_once()) {
+            (false, _) => return Ok(()),
+            (true, false) => self.control.max_wait(),
+            (true, true) => MAX_LAST_PAUSE,
+        };
+        wait_for(socket, interest, clock::now() + longest)?;
         Ok(())
     }
 }

@@ -133,13 +133,14 @@ fn empty(
     let length = if let EndMark::Length(bytes) = flow.setup.end_mark { bytes } else { u64::MAX };
     let mut pace = None;
     // A reader with a limited rate wakes up by its schedule and needs no mark. The end of a given length may be less
-    // than a mark, and the peer waits for an answer to it.
+    // than a mark, and the peer waits for an answer to it. A decrypted record needs no further bytes.
     let is_chunked = matches!(flow.setup.framing, PayloadFraming::Chunks(_));
-    let marked = flow.setup.read_rate.is_none() && length == u64::MAX && !is_chunked;
+    let marked = flow.setup.read_rate.is_none() && length == u64::MAX && !is_chunked && !drain.decrypts();
     let most = if marked { flow.plan.block } else { 0 };
     let mut low_water = LowWater::new(socket, most, flow.control.max_wait());
-    // What waits for a reader with a limited rate arrived long before.
-    let mut times = ArrivalTimes::new(socket, flow.setup.read_rate.is_none() && !drain.discards());
+    // What waits for a reader with a limited rate arrived long before. Stamps are of encrypted bytes.
+    let stamped = flow.setup.read_rate.is_none() && !drain.discards() && !drain.decrypts();
+    let mut times = ArrivalTimes::new(socket, stamped);
     let (mut taken, mut now) = (0, Mono::default());
     let mut notes = flow.setup.note.map(|note| NoteReader::new(note, flow.plan.block));
     let mut blocks = flow.block_reader(stream);

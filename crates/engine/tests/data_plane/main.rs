@@ -1,6 +1,7 @@
 //! Both ends of a flow on loopback: what is written is read and counted once, and every order ends the flow.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
+mod encrypted;
 mod ends;
 mod exchange;
 mod lent_tcp;

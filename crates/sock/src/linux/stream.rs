@@ -1,5 +1,6 @@
 //! Moves bytes through connected sockets, with the system calls of Linux.
 
+use std::io::IoSlice;
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
@@ -31,6 +32,23 @@ pub fn send_repeated(fd: &impl AsFd, bytes: &[u8], times: usize) -> Result<Moved
     let raw = fd.as_fd().as_raw_fd();
     outcome(retry("send", || {
         // SAFETY: the header points to `parts`, which describe `bytes`; the kernel only reads them.
+        unsafe { libc::sendmsg(raw, &raw const message, libc::MSG_NOSIGNAL) }
+    }))
+}
+
+/// Sends from several slices in a row, at most the first [`MAX_PARTS`]; may send fewer bytes.
+///
+/// # Errors
+/// As [`send`].
+pub fn send_parts(fd: &impl AsFd, parts: &[IoSlice<'_>]) -> Result<Moved, SockError> {
+    // SAFETY: an all-zero message header is valid: without address, parts and control data.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    // The standard library guarantees that a slice has the layout of `iovec`.
+    message.msg_iov = parts.as_ptr().cast_mut().cast();
+    message.msg_iovlen = parts.len().min(MAX_PARTS) as _;
+    let raw = fd.as_fd().as_raw_fd();
+    outcome(retry("send", || {
+        // SAFETY: the header points to `parts`, which describe memory that the kernel only reads.
         unsafe { libc::sendmsg(raw, &raw const message, libc::MSG_NOSIGNAL) }
     }))
 }

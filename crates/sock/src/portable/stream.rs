@@ -41,6 +41,16 @@ pub fn send_repeated(fd: &impl AsFd, bytes: &[u8], times: usize) -> Result<Moved
     outcome(retry("send", || socket.send_vectored(&parts[..times.min(MAX_PARTS)])))
 }
 
+/// Sends from several slices in a row, at most the first [`MAX_PARTS`]; may send fewer bytes.
+///
+/// # Errors
+/// As [`send`].
+pub fn send_parts(fd: &impl AsFd, parts: &[IoSlice<'_>]) -> Result<Moved, SockError> {
+    let fd = fd.as_fd();
+    let socket = SockRef::from(&fd);
+    outcome(retry("send", || socket.send_vectored(&parts[..parts.len().min(MAX_PARTS)])))
+}
+
 /// Sends one byte as urgent data (RFC 9293 §3.8.5), after the bytes sent before.
 ///
 /// # Errors
