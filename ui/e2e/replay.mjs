@@ -490,7 +490,7 @@ async function api(request, answer, path, query) {
         host: HOST,
         linerate: "0.1.0",
         archive: option("archive") ?? "ok",
-        ...(BROWSER === undefined ? {} : { browser_test: { port: BROWSER } }),
+        ...(BROWSER === undefined ? {} : { browser_test: { port: BROWSER, tls: false } }),
       });
     if (method === "POST" && body.token !== TOKEN) throw new Refused(401, "This token is not known.");
     return json(undefined, 204, {

@@ -33,6 +33,12 @@ impl Tool {
         if self.name == http::HTTP.name { &http::PROTOCOLS } else { std::slice::from_ref(&self.name) }
     }
 
+    /// Whether its embedded server also serves clients that encrypt: that of browsers, whose pages may be encrypted.
+    #[must_use]
+    pub fn is_served_within_tls(&self) -> bool {
+        self.name == http::HTTP.name
+    }
+
     /// The names of what all tools speak.
     pub fn all_protocols() -> impl Iterator<Item = &'static str> {
         ALL.iter().flat_map(|tool| tool.protocols().iter().copied())

@@ -1,7 +1,7 @@
 //! A control connection: TCP, or TLS 1.3 over it, with the bytes that wait to be sent.
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use linerate_sock::handle::{AsFd, BorrowedFd};
 use std::io::{ErrorKind, Read, Write};
@@ -17,6 +17,7 @@ use rustls::{Connection, ServerConnection};
 
 use crate::error::ControlError;
 use crate::tls::{TlsError, fingerprint_of};
+use crate::tls_channel::TlsChannel;
 
 /// Longest wait at the end for the remaining bytes to be sent.
 const FLUSH_TIMEOUT: Span = Span::from_ms(500);
@@ -68,8 +69,8 @@ impl ControlStream {
         }
     }
 
-    /// A connection whose handshake is about to begin.
-    pub(super) fn encrypted(tcp: TcpStream, tls: Connection) -> Self {
+    /// A connection whose handshake is about to begin, or is over.
+    pub(crate) fn encrypted(tcp: TcpStream, tls: Connection) -> Self {
         Self { tls: Some(Box::new(tls)), ..Self::plain(tcp) }
     }
 
@@ -94,6 +95,16 @@ impl ControlStream {
     /// The connection itself, of one that is not encrypted.
     pub(crate) fn into_tcp(self) -> TcpStream {
         self.tcp
+    }
+
+    /// The connection and its encryption, with what was decrypted and not read yet.
+    pub(crate) fn into_channel(mut self) -> (TcpStream, Option<TlsChannel>, Vec<u8>) {
+        let mut rest = Vec::new();
+        if let Some(tls) = &mut self.tls {
+            // Nothing more may be there for now, and its reader says so by an error.
+            let _ = tls.reader().read_to_end(&mut rest);
+        }
+        (self.tcp, self.tls.map(TlsChannel::new), rest)
     }
 
     pub(crate) fn is_encrypted(&self) -> bool {

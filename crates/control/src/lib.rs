@@ -39,6 +39,7 @@ mod shares;
 mod stand_in;
 mod sweep;
 mod tls;
+mod tls_channel;
 
 /// Largest drift between two clocks, parts per million: typical crystals are specified for half of it each.
 const DRIFT_PPM: u64 = 100;
@@ -74,12 +75,13 @@ pub use port_observer::{
 };
 pub use restored::{Guardian, Guardians, Leftovers, Restored};
 pub use server::{
-    ClassicPort, Heartbeat, NoTicket, OwnRun, OwnRunTurn, OwnRuns, Policy, PortHandover, QueueLoad, Quotas,
-    Server, ServerConfig, ServerEvent, ServerHandle, ServerLimits, ServerReload, StartTickets,
-    canonical_address, listening_text,
+    BrowserPort, ClassicPort, Heartbeat, NoTicket, OwnRun, OwnRunTurn, OwnRuns, Policy, PortHandover,
+    QueueLoad, Quotas, Server, ServerConfig, ServerEvent, ServerHandle, ServerLimits, ServerReload,
+    StartTickets, canonical_address, listening_text,
 };
 pub use shares::{AddressGroup, Exhausted, Permit, Shares};
 pub use stand_in::{Interrupts, Invocation, LogStore, StoredRun, drive, file_facts};
 pub use tls::{
-    FingerprintCheck, ServerIdentity, ServerTrust, TLS_PROTOCOL, TlsError, UnknownServer, fingerprint_of,
+    FingerprintCheck, HTTP_PROTOCOL, ServerIdentity, ServerTrust, TLS_PROTOCOL, TlsError, TlsRequirement,
+    UnknownServer, fingerprint_of,
 };

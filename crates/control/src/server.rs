@@ -49,14 +49,14 @@ use crate::port_observer::PortObserver;
 use crate::restored::Guardians;
 use crate::shares::Shares;
 use crate::stand_in::LogStore;
-use crate::tls::ServerIdentity;
+use crate::tls::{ServerIdentity, TlsRequirement};
 use embedded_server::EmbeddedServer;
 pub use event::ServerEvent;
 pub use handover::PortHandover;
 use inbox::Inbox;
 pub use limits::{ServerLimits, ServerReload};
 use open_port::{OpenPort, OpenPorts};
-pub use own_run::{OwnRun, OwnRunTurn, OwnRuns, QueueLoad};
+pub use own_run::{BrowserPort, OwnRun, OwnRunTurn, OwnRuns, QueueLoad};
 use queue::ClientQueue;
 pub use quota::Quotas;
 pub use reachable::{canonical_address, listening_text};
@@ -84,11 +84,11 @@ pub struct ServerConfig {
     pub one_off: bool,
     /// The stored calibration of this host; absent if it was never calibrated.
     pub calibration: Option<Box<Calibration>>,
-    /// The certificate of the server. With one, clients may encrypt their control connections, and coordinators have
-    /// to.
+    /// The certificate of the server. With one, clients may encrypt their control connections, and tests of browsers
+    /// are served within TLS too.
     pub identity: Option<Arc<dyn ServerIdentity>>,
-    /// Whether clients of our own have to encrypt too.
-    pub tls_only: bool,
+    /// Who has to encrypt. It needs a certificate.
+    pub tls_required: TlsRequirement,
     /// The secret that coordinators must know to direct this agent; absent if it does not accept any.
     pub agent_token: Option<Token>,
     /// Foreign tools that embedded servers serve on the same ports.
@@ -336,7 +336,9 @@ impl Server {
         let has_browsers = |inbox: &Arc<Inbox>| inbox.tool.name == linerate_compat::http::HTTP.name;
         let serves = self.ports.inboxes.iter().any(has_browsers)
             && self.config.without.iter().all(|name| name != linerate_compat::http::BROWSER);
-        OwnRuns::new(Arc::clone(&self.reload.queue), port, serves, Arc::clone(&self.start_tickets))
+        let browsers = BrowserPort { number: port, has_tls: self.config.identity.is_some() };
+        let browsers = serves.then_some(browsers);
+        OwnRuns::new(Arc::clone(&self.reload.queue), port, browsers, Arc::clone(&self.start_tickets))
     }
 
     /// Serves until the handle stops it, or until one run has ended if only one was requested.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use linerate_model::{Fingerprint, ForeignText};
+use linerate_model::{Fingerprint, ForeignText, ServerTlsOptions};
 use linerate_sock::clock;
 use linerate_sock::poll::poll_few;
 use rustls::client::Resumption;
@@ -28,6 +28,33 @@ use crate::error::ControlError;
 /// The name of our protocols within TLS (ALPN, RFC 7301).
 pub const TLS_PROTOCOL: &[u8] = b"linerate";
 
+/// The name of what browsers speak within TLS: their tests have a connection each (RFC 7301, RFC 9112).
+pub const HTTP_PROTOCOL: &[u8] = b"http/1.1";
+
+/// Which clients of our own have to encrypt their control connections.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum TlsRequirement {
+    /// None.
+    #[default]
+    Nobody,
+    /// The coordinators of an agent.
+    Coordinators,
+    /// All.
+    Everybody,
+}
+
+impl TlsRequirement {
+    /// What the options of a server say.
+    #[must_use]
+    pub fn of(options: &ServerTlsOptions) -> Self {
+        match (options.tls_only, options.tls) {
+            (true, _) => Self::Everybody,
+            (false, true) => Self::Coordinators,
+            (false, false) => Self::Nobody,
+        }
+    }
+}
+
 /// Timeout of a client for the handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -36,7 +63,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The certificate of a server, which may change while it runs.
 pub trait ServerIdentity: fmt::Debug + Send + Sync {
-    /// The configuration for new connections, for TLS 1.3 and the protocol [`TLS_PROTOCOL`].
+    /// The configuration for new connections, for TLS 1.3 and the protocols [`TLS_PROTOCOL`] and [`HTTP_PROTOCOL`].
     fn tls(&self) -> Arc<rustls::ServerConfig>;
 
     /// The fingerprint of the certificate for new connections.

@@ -71,6 +71,8 @@ pub enum CaveatKind {
     LabGone,
     /// The other end is a foreign program: its counters were not read, only its own report.
     ForeignPeer,
+    /// What was measured was encrypted (TLS), which takes time of the CPU at both ends and some bytes of the path.
+    Encrypted,
     /// The rate is close to the limit of a host of the run, so the host may be the limit, not the path.
     HostLimited,
     /// The flow exceeded a measured limit of a host, which is therefore not a ceiling and was ignored.

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use linerate_control::{ServerIdentity, TLS_PROTOCOL, fingerprint_of, host_info};
+use linerate_control::{HTTP_PROTOCOL, ServerIdentity, TLS_PROTOCOL, fingerprint_of, host_info};
 use linerate_model::{Fingerprint, ServerTlsOptions};
 use linerate_sock::files::FileState;
 use linerate_sock::thread::locked;
@@ -48,11 +48,12 @@ impl CertificateSource {
         Self::of_files(options).or_else(|| options.tls_self_signed.then_some(Self::SelfSigned { file: None }))
     }
 
-    /// The source for the control connections of a server, if they may be encrypted.
+    /// The source for the server's own port, where control connections may be encrypted, and tests of browsers whose pages
+    /// are.
     #[must_use]
-    pub fn of_control(options: &ServerTlsOptions) -> Option<Self> {
-        let own = Self::SelfSigned { file: None };
-        options.is_for_control().then(|| Self::of_files(options).unwrap_or(own))
+    pub fn of_port(options: &ServerTlsOptions) -> Option<Self> {
+        let own = || options.is_for_control().then_some(Self::SelfSigned { file: None });
+        Self::of_pages(options).or_else(own)
     }
 
     fn of_files(options: &ServerTlsOptions) -> Option<Self> {
@@ -247,18 +248,18 @@ impl TlsIdentity {
                 error => error.to_string(),
             },
         };
-        let config = |versions: &[&'static SupportedProtocolVersion], protocol: &[u8]| {
+        let config = |versions: &[&'static SupportedProtocolVersion], protocols: &[&[u8]]| {
             let mut config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
                 .with_protocol_versions(versions)?
                 .with_no_client_auth()
                 .with_single_cert(chain.clone(), private.clone_key())?;
-            config.alpn_protocols = vec![protocol.to_vec()];
+            config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
             // Our clients do not resume sessions.
             config.send_tls13_tickets = 0;
             Ok(Arc::new(config))
         };
-        let pages = config(ALL_VERSIONS, b"http/1.1").map_err(pair)?;
-        let control = config(&[&TLS13], TLS_PROTOCOL).map_err(pair)?;
+        let pages = config(ALL_VERSIONS, &[HTTP_PROTOCOL]).map_err(pair)?;
+        let control = config(&[&TLS13], &[TLS_PROTOCOL, HTTP_PROTOCOL]).map_err(pair)?;
         Ok(Self { pages, control, fingerprint })
     }
 }

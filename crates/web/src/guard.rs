@@ -6,6 +6,7 @@ use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use linerate_control::BrowserPort;
 
 use crate::problem::{FOREIGN_HOST, FOREIGN_PAGE, HttpProblem};
 use crate::service::Service;
@@ -57,11 +58,15 @@ pub(crate) async fn guard(
 }
 
 /// The policy for a page at this name of the host. Its tests connect to the port of the server.
-fn content_security(host: Option<&str>, port: Option<u16>) -> String {
-    let (Some(host), Some(port)) = (host, port) else { return CONTENT_SECURITY.to_owned() };
+fn content_security(host: Option<&str>, port: Option<BrowserPort>) -> String {
+    let (Some(host), Some(BrowserPort { number: port, has_tls })) = (host, port) else {
+        return CONTENT_SECURITY.to_owned();
+    };
     // A policy cannot name an address of IPv6.
     let host = if host.contains(':') { "*" } else { host };
-    format!("{CONTENT_SECURITY} http://{host}:{port} ws://{host}:{port}")
+    let encrypted =
+        if has_tls { format!(" https://{host}:{port} wss://{host}:{port}") } else { String::new() };
+    format!("{CONTENT_SECURITY} http://{host}:{port} ws://{host}:{port}{encrypted}")
 }
 
 /// The address that a request comes from.
@@ -149,10 +154,13 @@ mod tests {
 
     #[test]
     fn pages_connect_to_the_port_of_the_server_and_nowhere_else() {
-        let policy = |host| content_security(host, Some(5201));
+        let plain = BrowserPort { number: 5201, has_tls: false };
+        let policy = |host| content_security(host, Some(plain));
         assert!(policy(Some("ams-1")).ends_with("connect-src 'self' http://ams-1:5201 ws://ams-1:5201"));
         assert!(policy(Some("2001:db8::1")).ends_with("connect-src 'self' http://*:5201 ws://*:5201"));
         assert!(policy(None).ends_with("connect-src 'self'"));
+        let both = content_security(Some("ams-1"), Some(BrowserPort { has_tls: true, ..plain }));
+        assert!(both.ends_with(" ws://ams-1:5201 https://ams-1:5201 wss://ams-1:5201"), "{both}");
         assert!(content_security(Some("ams-1"), None).ends_with("connect-src 'self'"));
     }
 

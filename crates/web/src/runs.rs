@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use linerate_control::{ControlError, OwnRun, OwnRunTurn, OwnRuns, QueueLoad, StartTickets};
+use linerate_control::{BrowserPort, ControlError, OwnRun, OwnRunTurn, OwnRuns, QueueLoad, StartTickets};
 use linerate_model::Outcome;
 use linerate_runner::{CancelToken, run_name};
 use linerate_sock::thread::locked;
@@ -243,8 +243,8 @@ impl RunQueue {
         Ok(run)
     }
 
-    /// The port at which browsers measure.
-    pub(crate) fn browser_port(&self) -> Option<u16> {
+    /// Where browsers measure.
+    pub(crate) fn browser_port(&self) -> Option<BrowserPort> {
         self.own_runs.browser_port()
     }
 

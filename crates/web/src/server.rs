@@ -1,5 +1,6 @@
 //! The listener of the service and its connections, with limits for each.
 
+use std::io::Cursor;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,11 +17,13 @@ use linerate_control::{OwnRuns, Permit, PortHandover, Shares};
 use linerate_model::sniff::Match;
 use linerate_runner::{CertificateSource, TlsCertificate};
 use linerate_sock::{process, thread};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio_rustls::rustls::ProtocolVersion;
+use tokio_rustls::server::TlsStream;
 
 use crate::access::{Ability, AccessControl};
 use crate::api;
@@ -43,6 +46,8 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_HEAD_BYTES: usize = 64 << 10;
 /// Time between two looks at a request whose first line is incomplete.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
+/// What is read of an encrypted connection to see whether it belongs to a test: more than a test's path takes.
+const MAX_START_BYTES: usize = 512;
 /// How often runs that wait for another host are checked.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// How often the files of the certificate are looked at.
@@ -134,7 +139,7 @@ impl WebServer {
     }
 
     /// Starts the service, whose runs wait in the queue of `own_runs`. Connections of speed tests are given to
-    /// `handover`, unless they are encrypted.
+    /// `handover`.
     ///
     /// # Errors
     /// The host refuses threads or polling.
@@ -260,7 +265,10 @@ fn serve(
                         while connections.try_join_next().is_some() {}
                         // One visitor gets half of the places at most; whoever gets none is disconnected.
                         if let Ok(permit) = places.take(from.ip()) {
-                            let own = certificate.cloned().map_or_else(|| Door::Plain(handover.clone()), Door::Encrypted);
+                            let own = match certificate.cloned() {
+                                Some(certificate) => Door::Encrypted(certificate, handover.clone()),
+                                None => Door::Plain(handover.clone()),
+                            };
                             connections.spawn(connection(stream, from, router, permit, own, stopped.clone()));
                         }
                     }
@@ -274,11 +282,11 @@ fn serve(
     });
 }
 
-/// What becomes of a connection first.
+/// What becomes of a connection first. If it belongs to a speed test, the server that measures gets it.
 enum Door {
     /// It is encrypted.
-    Encrypted(Arc<TlsCertificate>),
-    /// If it belongs to a speed test, the server that measures gets it.
+    Encrypted(Arc<TlsCertificate>, PortHandover),
+    /// It is not.
     Plain(PortHandover),
 }
 
@@ -300,8 +308,10 @@ fn connection(
                     answer(stream, router, stopped).await;
                 }
             }
-            Door::Encrypted(certificate) => {
-                if let Some(stream) = accept(&certificate, stream).await {
+            Door::Encrypted(certificate, handover) => {
+                if let Some(stream) = accept(&certificate, stream).await
+                    && let Some(stream) = keep_unless_encrypted_test(stream, from, &handover).await
+                {
                     answer(stream, router, stopped).await;
                 }
             }
@@ -327,6 +337,38 @@ async fn keep_unless_test(stream: TcpStream, from: SocketAddr, handover: &PortHa
     }
     let refused = handover.give(stream.into_std().ok()?, from).err()?;
     TcpStream::from_std(refused).ok()
+}
+
+/// As [`keep_unless_test`], of an encrypted connection. What was read of it is read again.
+async fn keep_unless_encrypted_test(
+    mut stream: TlsStream<TcpStream>,
+    from: SocketAddr,
+    handover: &PortHandover,
+) -> Option<impl AsyncRead + AsyncWrite + Unpin + use<>> {
+    let until = tokio::time::Instant::now() + HEAD_TIMEOUT;
+    let mut start = Vec::with_capacity(MAX_START_BYTES);
+    let is_test = loop {
+        match http::test_request(&start) {
+            Match::Yes => break true,
+            Match::No => break false,
+            Match::More => {}
+        }
+        match tokio::time::timeout_at(until, stream.read_buf(&mut start)).await.ok()?.ok()? {
+            0 => break false,
+            _ if start.len() >= MAX_START_BYTES => break http::test_request(&start) == Match::Yes,
+            _ => {}
+        }
+    };
+    let (tcp, tls) = stream.get_ref();
+    // The counts of a test rely on the records of TLS 1.3.
+    let has_records = tls.protocol_version() == Some(ProtocolVersion::TLSv1_3);
+    if is_test && has_records && tcp.local_addr().is_ok_and(|to| handover.takes(to.ip())) {
+        let (tcp, tls) = stream.into_inner();
+        handover.give_encrypted(tcp.into_std().ok()?, tls, start, from);
+        return None;
+    }
+    let (reader, writer) = tokio::io::split(stream);
+    Some(tokio::io::join(Cursor::new(start).chain(reader), writer))
 }
 
 /// Answers requests until the client ends the connection, or the service stops.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_control::{Exhausted, NoTicket, Permit, Shares, host_info};
+use linerate_control::{BrowserPort, Exhausted, NoTicket, Permit, Shares, host_info};
 use linerate_report::html::Assets;
 use linerate_sock::clock;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -117,9 +117,9 @@ impl Service {
         &self.0.archive
     }
 
-    /// The port at which browsers measure to this host; absent if its pages may not connect to it.
-    pub(crate) fn browser_test(&self) -> Option<u16> {
-        self.0.runs.browser_port().filter(|_| !self.0.is_tls)
+    /// Where browsers measure to this host; absent if its pages may not connect to it.
+    pub(crate) fn browser_test(&self) -> Option<BrowserPort> {
+        self.0.runs.browser_port().filter(|port| port.has_tls || !self.0.is_tls)
     }
 
     /// A ticket with which the visitor's browser may start one test to this host.

@@ -7,25 +7,25 @@ import type { BrowserSettings } from "./browserForm";
 import { type BrowserTest, RETRY_MS, startBrowserTest } from "./browserTest";
 import { LiveRun } from "./Live";
 import { stage } from "./live";
-import { useVisitor } from "./load";
+import { type BrowserPort, useVisitor } from "./load";
 import { navigate, runPath } from "./router";
 import { clock, plural } from "./words";
 
 interface BrowserRunProps {
-  port: number;
+  at: BrowserPort;
   settings: BrowserSettings;
   /** Back to the form. */
   onLeave: () => void;
 }
 
-export function BrowserRun({ port, settings, onLeave }: BrowserRunProps) {
+export function BrowserRun({ at, settings, onLeave }: BrowserRunProps) {
   const { session } = useVisitor();
   const [test, setTest] = useState<BrowserTest>();
   const [attempt, setAttempt] = useState(1);
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(
-    () => startBrowserTest({ name: location.hostname, port, ticket: getTicket }, settings, setTest),
-    [port, settings, attempt],
+    () => startBrowserTest({ name: location.hostname, ...at, ticket: getTicket }, settings, setTest),
+    [at.port, at.encrypted, settings, attempt],
   );
   // The button that had the focus is gone.
   useEffect(() => heading.current?.focus({ preventScroll: true }), [attempt]);

@@ -52,11 +52,10 @@ function show(query: URLSearchParams): void {
 }
 
 export function Start() {
-  const port = browserPort(useVisitor().session);
+  const at = browserPort(useVisitor().session);
   // The test of this browser that is under way.
   const [test, setTest] = useState<BrowserSettings>();
-  if (test && port !== undefined)
-    return <BrowserRun port={port} settings={test} onLeave={() => setTest(undefined)} />;
+  if (test && at) return <BrowserRun at={at} settings={test} onLeave={() => setTest(undefined)} />;
   return <Forms onBrowserTest={setTest} />;
 }
 
@@ -108,8 +107,8 @@ function NoBrowserTest() {
   if (location.protocol === "http:") return <p class="faint">{session.host} takes no tests from browsers.</p>;
   return (
     <p class="faint">
-      Tests from this browser need the plain-http address of {session.host}: the port for measurements is not
-      encrypted, and browsers let no page over HTTPS connect to it.
+      Tests from this browser need the plain-http address of {session.host}: its port for measurements has no
+      TLS (linerate serve --tls), and browsers let no page over HTTPS connect to it.
     </p>
   );
 }

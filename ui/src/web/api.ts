@@ -21,7 +21,7 @@ export interface Session {
   /** "ok", or what is wrong. */
   archive: string;
   /** The port for tests from a browser; absent if the pages may not connect to it. */
-  browser_test?: { port: number };
+  browser_test?: { port: number; tls: boolean };
   /** Where plans from the pages can be carried out. */
   plan_worlds: PlanWorld[];
 }

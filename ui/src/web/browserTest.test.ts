@@ -81,6 +81,7 @@ const hide = (hidden: boolean) => {
   page.dispatchEvent(new Event("visibilitychange"));
 };
 
+let isEncrypted = false;
 let states: BrowserTest[] = [];
 let cancel = () => {};
 const now = () => states.at(-1) as BrowserTest;
@@ -91,7 +92,7 @@ const TICKET = "0123456789abcdef0123456789abcdef";
 const tickets = vi.fn<() => Promise<string>>();
 
 async function start(settings: Partial<BrowserSettings> = {}): Promise<FakeSocket> {
-  const to = { name: "ams-1", port: 5201, ticket: tickets };
+  const to = { name: "ams-1", port: 5201, encrypted: isEncrypted, ticket: tickets };
   cancel = startBrowserTest(to, { ...SETTINGS, ...settings }, (test) => states.push(test));
   await vi.advanceTimersByTimeAsync(0);
   return host();
@@ -113,6 +114,7 @@ beforeEach(() => {
   FakeSocket.all = [];
   FakeWorker.all = [];
   states = [];
+  isEncrypted = false;
   page.hidden = false;
 });
 
@@ -203,6 +205,25 @@ test("each phase opens as many connections as the host says, each in a worker of
   expect(FakeWorker.all.every(({ ended }) => ended)).toBe(true);
   opens("upload", 1);
   expect(FakeWorker.all.at(-1)?.heard).toMatchObject([{ phase: "upload", url: `ws:${prefix}/up?stream=0` }]);
+});
+
+test("the connections of a page over https are encrypted, and a refused certificate is thought of", async () => {
+  isEncrypted = true;
+  (await start()).open();
+  expect(host().url).toMatch(/^wss:\/\/ams-1:5201\//);
+  const prefix = host().url.replace(/^wss:|\/control.*$/g, "");
+  for (const [phase, url] of [
+    ["download", `https:${prefix}/down?stream=0`],
+    ["upload", `wss:${prefix}/up?stream=0`],
+  ] as const) {
+    opens(phase, 1);
+    expect(FakeWorker.all.at(-1)?.heard).toMatchObject([{ phase, url }]);
+    goes(phase);
+    ends(phase, 1e9);
+    FakeWorker.all.at(-1)?.report();
+  }
+  (await start()).drop(1006);
+  expect(now().why).toContain("Open https://ams-1:5201/ in another tab");
 });
 
 test("unsent bytes are bounded for a connection and for all of them", async () => {

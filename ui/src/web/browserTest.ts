@@ -85,7 +85,17 @@ const MAX_ALL_UNSENT_BYTES = 8 * 2 ** 20;
 export interface TestHost {
   name: string;
   port: number;
+  /** Whether its connections are encrypted. */
+  encrypted: boolean;
   ticket: () => Promise<string>;
+}
+
+/** Why there may be no connection to a host, of which browsers say nothing. */
+function noConnection({ name, port, encrypted }: TestHost): string {
+  const here = `There is no connection to port ${port} of ${name}.`;
+  if (!encrypted) return `${here} A firewall or a proxy on the way may not let it through.`;
+  // Some browsers trust a certificate that nobody has signed at one port only.
+  return `${here} Open https://${name}:${port}/ in another tab: if the browser warns of the certificate, accept it there as you did for this page, and start again. Otherwise a firewall or a proxy on the way may not let it through.`;
 }
 
 /** Measures until the returned function is called. `show` gets every new state. */
@@ -95,6 +105,7 @@ export function startBrowserTest(
   show: (test: BrowserTest) => void,
 ): () => void {
   let path = "";
+  const [http, ws] = host.encrypted ? ["https:", "wss:"] : ["http:", "ws:"];
   const query = new URLSearchParams({
     streams: String(settings.connections),
     seconds: String(settings.seconds),
@@ -125,7 +136,7 @@ export function startBrowserTest(
     }
     if (over) return;
     path = `//${host.name}:${host.port}/linerate/browser/${ticket}`;
-    const control = `ws:${path}/control?${query}&directions=${settings.directions.join(",")}`;
+    const control = `${ws}${path}/control?${query}&directions=${settings.directions.join(",")}`;
     let opened = false;
     const mine = new WebSocket(control, PROTOCOL);
     socket = mine;
@@ -148,12 +159,7 @@ export function startBrowserTest(
     mine.onclose = ({ code }) => {
       if (over || socket !== mine) return;
       if (code === TRY_AGAIN_LATER) return busy(undefined);
-      const address = `port ${host.port} of ${host.name}`;
-      fail(
-        opened
-          ? "The connection to the host is lost."
-          : `There is no connection to ${address}. A firewall or a proxy on the way may not let it through.`,
-      );
+      fail(opened ? "The connection to the host is lost." : noConnection(host));
     };
   }
 
@@ -198,7 +204,7 @@ export function startBrowserTest(
     const { why: _, ...rest } = test;
     test = { ...rest, state: "measuring", live: withState(test.live, "connecting") };
     const limit = Math.min(MAX_UNSENT_BYTES, Math.floor(MAX_ALL_UNSENT_BYTES / streams));
-    const url = direction === "download" ? `http:${path}/down` : `ws:${path}/up`;
+    const url = direction === "download" ? `${http}${path}/down` : `${ws}${path}/up`;
     for (let stream = 0; stream < streams; stream += 1) {
       const worker = new Worker(WORKER_URL);
       workers.add(worker);

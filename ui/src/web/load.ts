@@ -22,11 +22,19 @@ export function useVisitor(): Visitor {
 }
 
 /**
- * The port at which this browser can measure to the host; undefined if it takes no such tests, and over HTTPS, also
- * behind a proxy: the port has no TLS, and browsers let no page over HTTPS connect to such a port.
+ * Where this browser can measure to the host; undefined if it takes no such tests, and for a page over HTTPS, also behind
+ * a proxy, if the port has no TLS: browsers let no such page connect there.
  */
-export function browserPort(session: Session, protocol = location.protocol): number | undefined {
-  return protocol === "https:" ? undefined : session.browser_test?.port;
+export function browserPort(session: Session, protocol = location.protocol): BrowserPort | undefined {
+  const at = session.browser_test;
+  const encrypted = protocol === "https:";
+  return at && (at.tls || !encrypted) ? { port: at.port, encrypted } : undefined;
+}
+
+export interface BrowserPort {
+  port: number;
+  /** Whether the connections of a test are encrypted, as those of its page are. */
+  encrypted: boolean;
 }
 
 /** Reports a problem; one that a token would solve shows the form for it. */

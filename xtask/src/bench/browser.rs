@@ -12,22 +12,25 @@ use crate::netns::output;
 use crate::process::ChildProcess;
 
 /// Names of the figures, in the order in which they are measured.
-pub(super) const NAMES: [&str; 6] = [
+pub(super) const NAMES: [&str; 8] = [
     "browser-100-download",
     "browser-100-upload",
     "browser-1000-download",
     "browser-1000-upload",
     "browser-2000-download",
     "browser-2000-upload",
+    "browser-tls-1000-download",
+    "browser-tls-1000-upload",
 ];
 
-/// Rates of the bucket, Mb/s, with two figures each.
-const RATES: [u32; 3] = [100, 1000, 2000];
+/// Rates of the bucket, Mb/s, and whether the pages are encrypted; with two figures each.
+const PATHS: [(u32, bool); 4] = [(100, false), (1000, false), (2000, false), (1000, true)];
 /// Number of pairs in a full run.
 const PAIRS: usize = 5;
 /// Connections of a test.
 const CONNECTIONS: &str = "4";
 const PAGES_PORT: u16 = 8080;
+const TLS_PORT: u16 = 8443;
 
 /// All figures.
 pub(super) fn run(bed: &BenchContext) -> Result<BenchOutcome, String> {
@@ -38,9 +41,11 @@ pub(super) fn run(bed: &BenchContext) -> Result<BenchOutcome, String> {
     let Some(place) = BenchNetwork::make(BenchLocation::Veth)? else {
         return Ok(BenchOutcome::Skipped("it needs root"));
     };
-    let bench = BrowserBench::start(bed, &place, script.display().to_string())?;
+    let start = |is_encrypted| BrowserBench::start(bed, &place, script.display().to_string(), is_encrypted);
+    let (plain, encrypted) = (start(false)?, start(true)?);
     let mut figures = Vec::new();
-    for (rate, names) in RATES.into_iter().zip(NAMES.chunks(2)) {
+    for ((rate, is_encrypted), names) in PATHS.into_iter().zip(NAMES.chunks(2)) {
+        let bench = if is_encrypted { &encrypted } else { &plain };
         bench.shape(rate)?;
         let pairs = if bed.quick { 1 } else { PAIRS };
         let mut below = [Vec::new(), Vec::new()];
@@ -52,15 +57,17 @@ pub(super) fn run(bed: &BenchContext) -> Result<BenchOutcome, String> {
             }
         }
         for (name, readings) in names.iter().zip(below) {
-            figures.push(figure(name, rate, readings)?);
+            figures.push(figure(name, rate, is_encrypted, readings)?);
         }
     }
     Ok(BenchOutcome::Measured(figures))
 }
 
-fn figure(name: &'static str, rate: u32, all: Vec<f64>) -> Result<BenchFigure, String> {
-    let note =
-        format!("below linerate test; {CONNECTIONS} connections, token bucket of {rate} Mb/s, Chromium");
+fn figure(name: &'static str, rate: u32, is_encrypted: bool, all: Vec<f64>) -> Result<BenchFigure, String> {
+    let encryption = if is_encrypted { " with TLS" } else { "" };
+    let note = format!(
+        "below linerate test; {CONNECTIONS} connections{encryption}, token bucket of {rate} Mb/s, Chromium"
+    );
     FigureReadings { all, note: Some(note) }.figure(name, "% of the rate", BenchGoal::Below(5.0))
 }
 
@@ -72,14 +79,27 @@ struct BrowserBench<'a> {
     port: u16,
     script: String,
     archive: String,
+    /// Address of its pages.
+    pages: String,
 }
 
 impl<'a> BrowserBench<'a> {
-    fn start(bed: &'a BenchContext, place: &'a BenchNetwork, script: String) -> Result<Self, String> {
-        let archive = bed.folder.join("browser.sqlite").display().to_string();
+    fn start(
+        bed: &'a BenchContext,
+        place: &'a BenchNetwork,
+        script: String,
+        is_encrypted: bool,
+    ) -> Result<Self, String> {
+        let name = if is_encrypted { "browser-tls.sqlite" } else { "browser.sqlite" };
+        let archive = bed.folder.join(name).display().to_string();
+        // For the certificate.
+        let data = format!("XDG_DATA_HOME={}", bed.folder.display());
+        let (scheme, port) = if is_encrypted { ("https", TLS_PORT) } else { ("http", PAGES_PORT) };
         let program = bed.linerate.display().to_string();
-        let pages = format!("{}:{PAGES_PORT}", place.address);
-        let words = [
+        let pages = format!("{}:{port}", place.address);
+        let mut words = vec![
+            "env",
+            &data,
             &program,
             "serve",
             "--port",
@@ -91,10 +111,14 @@ impl<'a> BrowserBench<'a> {
             "--archive",
             &archive,
         ];
-        let words = words.map(str::to_owned);
+        if is_encrypted {
+            words.push("--tls-self-signed");
+        }
+        let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
         let mut server = ChildProcess::start(bed, &[&place.for_server[..], &words].concat())?;
         let port = server.find_line(TIMEOUT, super::listening_port)?;
-        Ok(Self { bed, place, server, port, script, archive })
+        let pages = format!("{scheme}://{pages}");
+        Ok(Self { bed, place, server, port, script, archive, pages })
     }
 
     /// Sets the rate of both directions.
@@ -137,9 +161,8 @@ impl<'a> BrowserBench<'a> {
 
     /// Rates of download and upload of a page's test, as the server has counted them.
     fn browser(&self) -> Result<[f64; 2], String> {
-        let pages = format!("http://{}:{PAGES_PORT}", self.place.address);
         let seconds = self.seconds().to_string();
-        let words = ["node", &self.script, &pages, CONNECTIONS, &seconds];
+        let words = ["node", &self.script, &self.pages, CONNECTIONS, &seconds];
         let id = self.of_client(&words.map(str::to_owned))?;
         let program = self.bed.linerate.display().to_string();
         rates(&output(&program, &["show", id.trim(), "--json", "--archive", &self.archive])?)

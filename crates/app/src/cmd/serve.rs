@@ -11,7 +11,7 @@ use clap::builder::PossibleValuesParser;
 use linerate_compat::Tool;
 use linerate_control::{
     ControlError, Heartbeat, Server, ServerConfig, ServerEvent, ServerHandle, ServerIdentity, ServerLimits,
-    ServerReload, canonical_address, listening_text, restore_leftovers,
+    ServerReload, TlsRequirement, canonical_address, listening_text, restore_leftovers,
 };
 use linerate_model::{
     ArchiveLimitOptions, ArchiveOptions, ListenOptions, ServerLimitOptions, ServerTlsOptions,
@@ -194,10 +194,12 @@ fn identity(web: &WebArgs) -> Result<Option<Arc<dyn ServerIdentity>>, CommandErr
     if !tls.is_for_control() && pages.is_none() && tls.tls_cert.is_some() {
         return Err(CommandError::usage("--tls-cert: give --tls or --web with it"));
     }
-    let Some(source) = CertificateSource::of_control(tls) else { return Ok(None) };
+    let Some(source) = CertificateSource::of_port(tls) else { return Ok(None) };
     let identity = TlsCertificate::open(&source, pages.unwrap_or_default())
-        .map_err(|error| CommandError::of(error.needs_correction(), format!("--tls: {error}")))?;
-    print::note(format!("TLS for control connections (clients give --tls): {}", identity.in_words()));
+        .map_err(|error| CommandError::of(error.needs_correction(), error))?;
+    if tls.is_for_control() {
+        print::note(format!("TLS for control connections (clients give --tls): {}", identity.in_words()));
+    }
     Ok(Some(Arc::new(identity)))
 }
 
@@ -213,7 +215,7 @@ fn config(args: &ServeArgs) -> ServerConfig {
         calibration: calibration::stored(),
         foreign: ServerConfig::others_at_home(),
         without: args.without.clone(),
-        tls_only: args.web.tls.tls_only,
+        tls_required: TlsRequirement::of(&args.web.tls),
         classic: if args.listen.classic { ServerConfig::classic_ports() } else { Vec::new() },
         log_store: Some(Arc::new(ArchiveLogStore {
             without_addresses: args.archive_limits.no_store_addresses,

@@ -15,7 +15,7 @@ use super::body::{BodyPhase, FILLER, HttpBody, head_of_body};
 use super::body_totals::{BodyRun, BodyTotals};
 use super::endpoint::CLOUDFLARE;
 use super::request::{self, HttpRequest};
-use super::transfer::is_due;
+use super::transfer::{Encryption, is_due};
 use crate::sessions::ToolSession;
 use crate::stand_in::{FlowCounts, FlowId, Input, Link, Output, Planned, RunId, Stop, SystemError};
 
@@ -102,12 +102,13 @@ impl BodySession {
     pub(super) fn begin(
         &mut self,
         now: Timestamp,
-        link: Link,
+        (link, encryption): (Link, Encryption),
         request: &HttpRequest,
         (direction, length): (Direction, Option<u64>),
         received: &[u8],
     ) -> Result<(), Vec<u8>> {
-        let body = HttpBody::new(now, self.free_flow(), request, (direction, length), received)?;
+        let flow = self.free_flow();
+        let body = HttpBody::new(now, (flow, encryption), request, (direction, length), received)?;
         if body.is_short() {
             self.probe(now);
             self.respond(now, link, &body);

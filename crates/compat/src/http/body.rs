@@ -7,6 +7,7 @@ use linerate_units::{Bytes, Span, Timestamp};
 use super::body_totals::{BodyReading, BodySums};
 use super::endpoint::CLOUDFLARE;
 use super::request::{self, HttpRequest};
+use super::transfer::Encryption;
 use crate::stand_in::{EndMark, FlowCounts, FlowId, FlowTask, Link, PayloadFraming, RunId};
 
 /// Shorter bodies are moved without the engine and do not count: they show the latency of the path, not its rate.
@@ -42,6 +43,7 @@ pub(super) enum BodyPhase {
 #[derive(Debug)]
 pub(super) struct HttpBody {
     pub(super) flow: FlowId,
+    pub(super) encryption: Encryption,
     pub(super) direction: Direction,
     /// All bytes of the body; absent if it comes in chunks.
     pub(super) length: Option<u64>,
@@ -71,7 +73,7 @@ impl HttpBody {
     /// The body of a request, or the response that refuses it; `received` are the bytes after the head.
     pub(super) fn new(
         now: Timestamp,
-        flow: FlowId,
+        (flow, encryption): (FlowId, Encryption),
         request: &HttpRequest,
         (direction, length): (Direction, Option<u64>),
         received: &[u8],
@@ -90,6 +92,7 @@ impl HttpBody {
         };
         Ok(Self {
             flow,
+            encryption,
             direction,
             length,
             early,
@@ -163,8 +166,12 @@ impl HttpBody {
                 }
                 let acknowledged = |counts: StreamCounts| Some(counts.connection?.bytes_acknowledged);
                 if let Some((now, before)) = acknowledged(*stream).zip(acknowledged(before)) {
-                    let written = stream.bytes.saturating_add(self.blocks().1);
-                    self.bytes = now.saturating_sub(before).min(written);
+                    let (block, rest) = self.blocks();
+                    let (new, encrypted) =
+                        (now.saturating_sub(before), self.encryption.encrypted_bytes(block).max(1));
+                    let part = self.encryption.decrypted_bytes(new % encrypted, block);
+                    let written = stream.bytes.saturating_add(rest);
+                    self.bytes = (new / encrypted * block + part).min(written);
                     self.last_at = counts.at;
                 }
             }

@@ -11,7 +11,8 @@ use linerate_units::{Ratio, Span, Timestamp};
 
 use super::page::{FromPage, ToPage, terms};
 use super::request::{self, HttpRequest};
-use super::transfer::{Transfer, TransferCounts, is_due};
+use super::server::Ends;
+use super::transfer::{Encryption, Transfer, TransferCounts, is_due};
 use super::websocket::{self, MessageReader, WebSocketMessage, close_code};
 use crate::sessions::ToolSession;
 use crate::stand_in::{FlowCounts, FlowId, Input, Link, Output, PayloadFraming, Planned, RunId, Stop};
@@ -77,6 +78,7 @@ pub(super) struct BrowserSession {
     pub(super) test: String,
     pub(super) address: Option<IpAddr>,
     control: Link,
+    encryption: Encryption,
     reader: MessageReader,
     browser: String,
     run: RunId,
@@ -108,7 +110,7 @@ impl BrowserSession {
     pub(super) fn new(
         number: u16,
         test: &str,
-        (control, address): (Link, Option<IpAddr>),
+        (control, ends): (Link, Ends),
         request: &HttpRequest,
     ) -> Result<Self, Vec<u8>> {
         let (streams, time, directions) =
@@ -120,12 +122,14 @@ impl BrowserSession {
             Direction::Download => PayloadFraming::None,
             Direction::Upload => PayloadFraming::WebSocket,
         };
-        let phases =
-            flows.map(|(flow, direction)| Transfer::new(FlowId(flow), direction, framing(direction)));
+        let phases = flows.map(|(flow, direction)| {
+            Transfer::new(FlowId(flow), direction, framing(direction), ends.encryption)
+        });
         let mut session = Self {
             test: test.to_owned(),
-            address,
+            address: ends.address(),
             control,
+            encryption: ends.encryption,
             reader: MessageReader::default(),
             browser: request.browser().unwrap_or_else(|| "a browser".to_owned()),
             run: RunId(u32::from(number)),
@@ -220,7 +224,7 @@ impl BrowserSession {
     pub(super) fn join(
         &mut self,
         now: Timestamp,
-        link: Link,
+        (link, encryption): (Link, Encryption),
         direction: Direction,
         request: &HttpRequest,
     ) -> Result<(), Vec<u8>> {
@@ -230,6 +234,9 @@ impl BrowserSession {
             && self.phases.front().is_some_and(|phase| phase.direction == direction);
         if !waits {
             return refuse("the test does not wait for this connection\n");
+        }
+        if encryption != self.encryption {
+            return refuse("all connections of a test are encrypted, or none\n");
         }
         let Some(place @ None) = stream.and_then(|stream| self.links.get_mut(stream)) else {
             return refuse("stream is a number below streams, once each\n");

@@ -9,6 +9,7 @@ use linerate_units::{Span, Timestamp};
 use serde::Serialize;
 
 use super::request::{self, HttpRequest};
+use super::server::Ends;
 use super::transfer::{Transfer, TransferCounts, is_due};
 use super::websocket::{self, MessageReader, WebSocketMessage, close_code};
 use crate::sessions::ToolSession;
@@ -157,7 +158,7 @@ impl Ndt7Session {
         now: Timestamp,
         number: u16,
         seed: u64,
-        (link, server, client): (Link, SocketAddr, Option<SocketAddr>),
+        (link, ends): (Link, Ends),
         request: &HttpRequest,
     ) -> Result<Self, Vec<u8>> {
         let refuse = |why: &str| Err(request::text("400 Bad Request", why));
@@ -170,11 +171,11 @@ impl Ndt7Session {
         let flow = FlowId(super::server::first_flow(number));
         let mut session = Self {
             link,
-            client,
-            server,
+            client: ends.peer,
+            server: ends.local,
             uuid: format!("{seed:016x}_{number:04x}_{:x}", now.as_ns()),
             run: RunId(u32::from(number)),
-            transfer: Transfer::new(flow, direction, PayloadFraming::WebSocket),
+            transfer: Transfer::new(flow, direction, PayloadFraming::WebSocket, ends.encryption),
             accept,
             program: request.browser().unwrap_or_else(|| "a program".to_owned()),
             browser: request.browser().map(|name| BrowserNote::named(&name)),

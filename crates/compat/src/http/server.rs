@@ -1,7 +1,7 @@
 //! The server: a listener, requests that are arriving, and the tests.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use linerate_model::Direction;
 use linerate_model::sniff::Match;
@@ -12,6 +12,7 @@ use super::browser::{self, BrowserSession};
 use super::endpoint::{Endpoint, Wanted};
 use super::ndt7::{self, Ndt7Session};
 use super::request::{self, HttpMethod, HttpRequest, RequestError};
+use super::transfer::Encryption;
 use super::{sniff, websocket};
 use crate::sessions::{Sessions, ToolSession};
 use crate::stand_in::{Input, Link, LinkOptions, Output, StandIn};
@@ -57,8 +58,23 @@ pub(super) fn accept(request: &HttpRequest, protocol: &str) -> Result<Vec<u8>, V
     Ok(websocket::accept(key, protocol))
 }
 
-/// The addresses of a connection: ours, and the client's.
-type Ends = (SocketAddr, Option<SocketAddr>);
+/// The two ends of a connection.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ends {
+    /// Our address.
+    pub(super) local: SocketAddr,
+    /// The client's.
+    pub(super) peer: Option<SocketAddr>,
+    /// How the client has encrypted it.
+    pub(super) encryption: Encryption,
+}
+
+impl Ends {
+    /// The client's host.
+    pub(super) fn address(&self) -> Option<IpAddr> {
+        self.peer.map(|peer| peer.ip().to_canonical())
+    }
+}
 
 fn wrong_method() -> Vec<u8> {
     request::text("405 Method Not Allowed", "only GET is served here\n")
@@ -130,8 +146,7 @@ impl ToolSession for WebTest {
 /// A connection whose request is incomplete.
 #[derive(Debug)]
 struct PendingRequest {
-    local: SocketAddr,
-    peer: Option<SocketAddr>,
+    ends: Ends,
     received: Vec<u8>,
     until: Timestamp,
     /// Whether an earlier request over the connection was answered.
@@ -185,7 +200,7 @@ impl HttpServer {
             Ok(Some((request, length))) => {
                 let Some(pending) = self.requests.remove(&link) else { return };
                 let (_, rest) = pending.received.split_at(length);
-                let ends = (pending.local, pending.peer);
+                let ends = pending.ends;
                 let routed = match Endpoint::of(&request.path) {
                     Some(endpoint) => self.exchange(now, (link, ends), endpoint, &request, rest),
                     // Nothing may follow before the response.
@@ -222,7 +237,7 @@ impl HttpServer {
         rest: &[u8],
     ) -> Result<(), Vec<u8>> {
         self.serves(endpoint.tool)?;
-        let address = ends.1.map(|peer| peer.ip().to_canonical());
+        let address = ends.address();
         let is_client = |known: &WebTest| matches!(known, WebTest::Bodies(known) if known.is_of(endpoint.tool, address, request));
         let wanted = endpoint.wanted(request, address)?;
         let most = match wanted {
@@ -258,19 +273,19 @@ impl HttpServer {
             if !client.has_room() {
                 return Err(request::busy("there are too many requests of this client"));
             }
-            client.begin(now, link, request, body, rest)?;
+            client.begin(now, (link, ends.encryption), request, body, rest)?;
             self.lent.insert(link, ends);
         }
         Ok(())
     }
 
     /// Waits for the next request over a connection, of which these bytes have arrived.
-    fn idle(&mut self, now: Timestamp, link: Link, (local, peer): Ends, received: &[u8]) {
+    fn idle(&mut self, now: Timestamp, link: Link, ends: Ends, received: &[u8]) {
         if self.requests.len() >= MAX_REQUESTS {
             return self.out.push_back(Output::Close { link });
         }
         let (until, is_idle) = (now + IDLE_TIMEOUT, true);
-        self.requests.insert(link, PendingRequest { local, peer, received: Vec::new(), until, is_idle });
+        self.requests.insert(link, PendingRequest { ends, received: Vec::new(), until, is_idle });
         if !received.is_empty() {
             self.received(now, link, received);
         }
@@ -309,7 +324,7 @@ impl HttpServer {
         &mut self,
         now: Timestamp,
         link: Link,
-        (local, peer): Ends,
+        ends: Ends,
         request: &HttpRequest,
     ) -> Result<(), Vec<u8>> {
         let nothing = || request::text("404 Not Found", "there is no such test\n");
@@ -325,7 +340,7 @@ impl HttpServer {
                 let why = "tests are started from pages of this host\n";
                 return Err(request::text("403 Forbidden", why));
             }
-            let address = peer.map(|peer| peer.ip().to_canonical());
+            let address = ends.address();
             let known = self.tests.find(|known| {
                 matches!(known, WebTest::Browser(known) if known.test == test && known.address == address)
             });
@@ -336,21 +351,23 @@ impl HttpServer {
                         let why = "a test needs a ticket, which the pages of this host get for it\n";
                         return Err(request::text("403 Forbidden", why));
                     }
-                    let session = BrowserSession::new(number, test, (link, address), request)?;
+                    let session = BrowserSession::new(number, test, (link, ends), request)?;
                     self.tests.insert(number, WebTest::Browser(session));
                     Ok(())
                 }
                 ("down", Some(WebTest::Browser(known))) => {
-                    known.join(now, link, Direction::Download, request)
+                    known.join(now, (link, ends.encryption), Direction::Download, request)
                 }
-                ("up", Some(WebTest::Browser(known))) => known.join(now, link, Direction::Upload, request),
+                ("up", Some(WebTest::Browser(known))) => {
+                    known.join(now, (link, ends.encryption), Direction::Upload, request)
+                }
                 _ => Err(nothing()),
             };
         }
         if ndt7::direction_of(&request.path).is_some() {
             self.serves(ndt7::TOOL)?;
             let number = self.free_number()?;
-            let session = Ndt7Session::new(now, number, self.seed, (link, local, peer), request)?;
+            let session = Ndt7Session::new(now, number, self.seed, (link, ends), request)?;
             self.tests.insert(number, WebTest::Ndt7(session));
             return Ok(());
         }
@@ -407,8 +424,10 @@ impl StandIn for HttpServer {
                 self.out.push_back(Output::Close { link: *link });
             }
             Input::Accepted { listener: LISTENER, link, opened } => {
-                let (local, peer, until) = (opened.local, opened.remote, now + REQUEST_TIMEOUT);
-                let pending = PendingRequest { local, peer, received: Vec::new(), until, is_idle: false };
+                let encryption = Encryption::of(opened.encrypted);
+                let ends = Ends { local: opened.local, peer: opened.remote, encryption };
+                let until = now + REQUEST_TIMEOUT;
+                let pending = PendingRequest { ends, received: Vec::new(), until, is_idle: false };
                 self.requests.insert(*link, pending);
             }
             Input::Bytes { link, bytes } if self.requests.contains_key(link) => {

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::HttpServer;
 use super::websocket::{MessageReader, WebSocketMessage};
 use crate::stand_in::{
-    FlowCounts, FlowId, FlowTask, Input, Link, Output, PayloadFraming, Planned, RunId, StandIn, Stop,
+    FlowCounts, FlowId, FlowTask, Input, Link, Opened, Output, PayloadFraming, Planned, RunId, StandIn, Stop,
     StreamCounts, SystemError,
 };
 use crate::{EmbeddedServerConfig, StartCheck};
@@ -63,10 +63,15 @@ impl ServedHttp {
     }
 
     fn connect(&mut self, from: &str) -> Link {
+        self.accept(from, false)
+    }
+
+    fn accept(&mut self, from: &str, encrypted: bool) -> Link {
         let link = Link(self.next);
         self.next += 1;
         let opened =
             crate::virtual_hosts::opened(([192, 0, 2, 1], 5201), from.parse::<SocketAddr>().unwrap());
+        let opened = Opened { encrypted, ..opened };
         self.give(Input::Accepted { listener: LISTENER, link, opened });
         link
     }
@@ -74,6 +79,13 @@ impl ServedHttp {
     /// Sends a request over a new connection.
     fn request(&mut self, from: &str, head: &str) -> Link {
         let link = self.connect(from);
+        self.give(Input::Bytes { link, bytes: head.as_bytes() });
+        link
+    }
+
+    /// Sends a request over a new connection with TLS.
+    fn encrypted_request(&mut self, from: &str, head: &str) -> Link {
+        let link = self.accept(from, true);
         self.give(Input::Bytes { link, bytes: head.as_bytes() });
         link
     }

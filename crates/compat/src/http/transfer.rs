@@ -11,6 +11,44 @@ use crate::stand_in::{FlowCounts, FlowId, FlowTask, Link, Output, Payload, Paylo
 /// Payload of a message, or of one write.
 pub(super) const MESSAGE_BYTES: u64 = 64 << 10;
 
+/// Most content of a record of TLS 1.3, and what encryption adds to it: header, kind, and authentication (RFC 8446,
+/// section 5.2; all its ciphers have 16 bytes for the last).
+const RECORD_BYTES: u64 = 16 << 10;
+const RECORD_OVERHEAD: u64 = 22;
+
+/// How the payload of a connection becomes the bytes of TCP.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Encryption {
+    /// They are the same.
+    #[default]
+    None,
+    /// TLS 1.3. Each write begins a record.
+    Tls,
+}
+
+impl Encryption {
+    pub(super) fn of(is_encrypted: bool) -> Self {
+        if is_encrypted { Self::Tls } else { Self::None }
+    }
+
+    /// Bytes of TCP in which a write of this length travels.
+    pub(super) fn encrypted_bytes(self, write: u64) -> u64 {
+        match self {
+            Self::None => write,
+            Self::Tls => write + write.div_ceil(RECORD_BYTES) * RECORD_OVERHEAD,
+        }
+    }
+
+    /// What the first `bytes` of TCP carry of a write; a part of a record carries nothing yet.
+    pub(super) fn decrypted_bytes(self, bytes: u64, write: u64) -> u64 {
+        match self {
+            Self::None => bytes.min(write),
+            Self::Tls if bytes >= self.encrypted_bytes(write) => write,
+            Self::Tls => bytes / (RECORD_BYTES + RECORD_OVERHEAD) * RECORD_BYTES,
+        }
+    }
+}
+
 /// What the server has counted of a phase.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct TransferCounts {
@@ -43,6 +81,7 @@ pub(super) struct Transfer {
     pub(super) flow: FlowId,
     pub(super) direction: Direction,
     framing: PayloadFraming,
+    encryption: Encryption,
     /// What the peer's kernels had acknowledged before the flow.
     before: Option<u64>,
     pub(super) counts: TransferCounts,
@@ -53,11 +92,17 @@ pub(super) struct Transfer {
 }
 
 impl Transfer {
-    pub(super) fn new(flow: FlowId, direction: Direction, framing: PayloadFraming) -> Self {
+    pub(super) fn new(
+        flow: FlowId,
+        direction: Direction,
+        framing: PayloadFraming,
+        encryption: Encryption,
+    ) -> Self {
         Self {
             flow,
             direction,
             framing,
+            encryption,
             before: None,
             counts: TransferCounts::default(),
             inserted: 0,
@@ -104,10 +149,13 @@ impl Transfer {
                     acknowledged.map(|connection| Some(connection?.bytes_acknowledged)).sum::<Option<u64>>();
                 let Some(acknowledged) = acknowledged else { return };
                 let before = *self.before.get_or_insert(acknowledged);
-                let block = MESSAGE_BYTES + self.header().len() as u64;
+                let header = self.header().len() as u64;
+                let block = MESSAGE_BYTES + header;
+                let encrypted = self.encryption.encrypted_bytes(block);
                 // Those of them that are not acknowledged yet count too little for a moment, and nothing too much.
                 let new = acknowledged.saturating_sub(before).saturating_sub(self.inserted);
-                (new / block * MESSAGE_BYTES + (new % block).saturating_sub(self.header().len() as u64))
+                let rest = self.encryption.decrypted_bytes(new % encrypted, block);
+                (new / encrypted * MESSAGE_BYTES + rest.saturating_sub(header))
                     .min(counts.total(|stream| stream.bytes))
             }
         };
@@ -133,7 +181,8 @@ impl Transfer {
 
     /// Writes a message between two blocks of a download.
     pub(super) fn insert(&mut self, bytes: Vec<u8>, out: &mut VecDeque<Output>) {
-        self.inserted = self.inserted.saturating_add(bytes.len() as u64);
+        let encrypted = self.encryption.encrypted_bytes(bytes.len() as u64);
+        self.inserted = self.inserted.saturating_add(encrypted);
         out.push_back(Output::Insert { flow: self.flow, bytes });
     }
 
@@ -168,4 +217,36 @@ impl Transfer {
 /// Whether `at` has come.
 pub(super) fn is_due(at: Option<Timestamp>, now: Timestamp) -> bool {
     at.is_some_and(|at| at <= now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Read record by record, by the words of RFC 8446, section 5.2.
+        #[test]
+        fn what_is_decrypted_of_a_write_is_the_content_of_its_whole_records(
+            write in 1u64..200_000, share in 0.0f64..1.1,
+        ) {
+            let mut records = Vec::new();
+            let mut left = write;
+            while left > 0 {
+                let content = left.min(1 << 14);
+                records.push((content, content + 5 + 1 + 16));
+                left -= content;
+            }
+            let all: u64 = records.iter().map(|(_, encrypted)| encrypted).sum();
+            prop_assert_eq!(Encryption::Tls.encrypted_bytes(write), all);
+            let arrived = (all as f64 * share) as u64;
+            let (mut rest, mut content) = (arrived, 0);
+            for (inside, encrypted) in records {
+                let Some(after) = rest.checked_sub(encrypted) else { break };
+                (rest, content) = (after, content + inside);
+            }
+            prop_assert_eq!(Encryption::Tls.decrypted_bytes(arrived, write), content);
+            prop_assert_eq!(Encryption::None.decrypted_bytes(arrived, write), arrived.min(write));
+        }
+    }
 }

@@ -76,6 +76,8 @@ pub struct Opened {
     /// File descriptor, which some tools print as the number of a stream; -1 for a port that is shared with
     /// other protocols.
     pub descriptor: i32,
+    /// Whether a server's client has encrypted it (TLS 1.3).
+    pub encrypted: bool,
 }
 
 impl Opened {
@@ -93,6 +95,7 @@ impl Opened {
             rtt: None,
             unconnected_buffers: None,
             descriptor: -1,
+            encrypted: false,
         }
     }
 }

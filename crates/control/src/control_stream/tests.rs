@@ -26,7 +26,7 @@ fn identity() -> (Arc<rustls::ServerConfig>, Fingerprint) {
 }
 
 /// Waits for `stream` at most a moment, and reads.
-fn read(stream: &mut ControlStream, into: &mut [u8]) -> Arrival {
+pub(crate) fn read(stream: &mut ControlStream, into: &mut [u8]) -> Arrival {
     if !stream.has_decrypted()
         && let Some(interest) = stream.interest()
     {
@@ -37,7 +37,7 @@ fn read(stream: &mut ControlStream, into: &mut [u8]) -> Arrival {
 }
 
 /// Both ends after the handshake; the server has seen it in pieces of `piece` bytes.
-fn encrypted(piece: usize) -> (ControlStream, ControlStream) {
+pub(crate) fn encrypted(piece: usize) -> (ControlStream, ControlStream) {
     let (config, fingerprint) = identity();
     let (client, mut server) = pair();
     let stop = AtomicBool::new(false);

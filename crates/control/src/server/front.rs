@@ -20,6 +20,7 @@ use linerate_sock::batch::RecvBatch;
 use linerate_sock::poll::{Events, Interest};
 use linerate_sock::{Mono, SockError, clock, limits, stream, thread};
 
+use super::handover::HandedOver;
 use super::inbox::Inbox;
 use super::pending_connection::{Action, GreetingKind, GreetingState, PendingConnection};
 use super::registry::DataSocket;
@@ -29,6 +30,7 @@ use crate::error::ControlError;
 use crate::notice::RateLimitedNotice;
 use crate::shares::{Exhausted, Shares};
 use crate::stand_in::{IdleDriver, Incoming};
+use crate::tls::TlsRequirement;
 
 /// Timeout for the bytes that identify the protocol, and then again for the greeting.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
@@ -182,9 +184,9 @@ impl Front {
                     PollSource::Embedded(at) => self.wake_embedded(at),
                     PollSource::Stop => {}
                     PollSource::HandedOver => {
-                        for (connection, peer) in self.shared.handover.take() {
+                        for connection in self.shared.handover.take() {
                             // The first port is the server's own.
-                            self.add_pending(connection, peer, 0);
+                            self.add_pending(connection, 0);
                         }
                     }
                 }
@@ -241,7 +243,10 @@ impl Front {
         for _ in 0..256 {
             let Some(port) = self.shared.ports.get(at).filter(|_| self.paused.is_none()) else { return };
             match port.listener.accept() {
-                Ok((connection, peer)) => self.add_pending(connection, peer, at),
+                Ok((connection, peer)) => {
+                    let connection = ControlStream::plain(connection);
+                    self.add_pending(HandedOver { connection, peer, received: Vec::new() }, at);
+                }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 // The peer has already closed the connection.
                 Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
@@ -279,7 +284,7 @@ impl Front {
         let why = no_thread(&error);
         while let Some(incoming) = server.inbox.take() {
             if let Incoming::Connection { stream, peer, .. } = incoming {
-                ControlStream::plain(stream).close_with(&(server.inbox.tool.refusal)(&why));
+                stream.close_with(&(server.inbox.tool.refusal)(&why));
                 self.report_too_many(peer, &why);
             }
         }
@@ -309,14 +314,15 @@ impl Front {
         }
     }
 
-    fn add_pending(&mut self, connection: TcpStream, peer: SocketAddr, port_index: usize) {
-        if connection.set_nonblocking(true).is_err() {
+    fn add_pending(&mut self, accepted: HandedOver, port_index: usize) {
+        let HandedOver { connection, peer, received } = accepted;
+        if connection.tcp().set_nonblocking(true).is_err() {
             return;
         }
         let Some(port) = self.shared.ports.get(port_index).map(|port| port.number) else { return };
         let claimed = self.shared.inboxes().find(|inbox| inbox.claims(port, peer.ip())).cloned();
         if let Some(inbox) = claimed {
-            return self.hand_over(&inbox, port, connection, peer, Vec::new());
+            return self.hand_over(&inbox, port, connection, peer, received);
         }
         let permit = self.places.take(peer.ip()).or_else(|exhausted| {
             self.make_room(exhausted);
@@ -326,9 +332,8 @@ impl Front {
         let token = self.next;
         self.next += 1;
         let until = clock::now() + HELLO_TIMEOUT;
-        if self.shared.poller.add(&connection, token, Interest::READ).is_ok() {
-            let (received, greeting) = (Vec::new(), None);
-            let connection = ControlStream::plain(connection);
+        if self.shared.poller.add(connection.tcp(), token, Interest::READ).is_ok() {
+            let greeting = None;
             let pending =
                 PendingConnection { connection, peer, until, port_index, received, greeting, permit };
             self.pending.insert(token, pending);
@@ -370,13 +375,13 @@ impl Front {
         &mut self,
         inbox: &Inbox,
         port: u16,
-        connection: TcpStream,
+        connection: ControlStream,
         peer: SocketAddr,
         received: Vec<u8>,
     ) {
         if let Err((connection, why)) = inbox.connect(port, connection, peer, received) {
             self.report_too_many(peer, &why);
-            ControlStream::plain(connection).close_with(&(inbox.tool.refusal)(&why));
+            connection.close_with(&(inbox.tool.refusal)(&why));
         }
     }
 
@@ -403,7 +408,7 @@ impl Front {
             Ok(Action::Part(preface)) => self.direct(pending.peer, pending.connection.into_tcp(), preface),
             Ok(Action::Foreign(inbox)) => {
                 let PendingConnection { connection, peer, received, .. } = pending;
-                self.hand_over(&inbox, port, connection.into_tcp(), peer, received);
+                self.hand_over(&inbox, port, connection, peer, received);
             }
             Ok(Action::HealthCheck) => {}
             Err(why) => self.report_unserved(pending.peer, &why),
@@ -468,9 +473,10 @@ impl Front {
     /// Whether a peer of ours should have encrypted its connection and has not.
     fn lacks_encryption(&self, pending: &PendingConnection) -> bool {
         let config = &self.shared.config;
-        let is_required = match pending.greeting {
-            Some(GreetingKind::Coordinator) => config.identity.is_some(),
-            _ => config.tls_only,
+        let is_required = match config.tls_required {
+            TlsRequirement::Nobody => false,
+            TlsRequirement::Coordinators => matches!(pending.greeting, Some(GreetingKind::Coordinator)),
+            TlsRequirement::Everybody => true,
         };
         is_required && !pending.connection.is_encrypted()
     }

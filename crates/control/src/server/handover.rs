@@ -7,10 +7,20 @@ use std::sync::{Arc, Mutex};
 use linerate_sock::poll::EventFd;
 use linerate_sock::thread::locked;
 
+use crate::control_stream::ControlStream;
 use crate::error::ControlError;
 
 /// Most connections that wait for the thread of the ports. Of more, the program that brings them is told.
 const MAX_WAITING: usize = 256;
+
+/// A connection of which another listener has read something.
+#[derive(Debug)]
+pub(super) struct HandedOver {
+    pub(super) connection: ControlStream,
+    pub(super) peer: SocketAddr,
+    /// What was decrypted of it.
+    pub(super) received: Vec<u8>,
+}
 
 /// Gives connections to a server, as if it had accepted them at its own port.
 #[derive(Debug, Clone)]
@@ -22,7 +32,7 @@ pub struct PortHandover {
 
 #[derive(Debug)]
 struct WaitingConnections {
-    arrived: Mutex<Vec<(TcpStream, SocketAddr)>>,
+    arrived: Mutex<Vec<HandedOver>>,
     waker: EventFd,
 }
 
@@ -40,20 +50,40 @@ impl PortHandover {
     /// The connection is returned: the server does not listen on the address to which it was made, so whoever made it
     /// could not reach the server itself; or too many wait.
     pub fn give(&self, connection: TcpStream, peer: SocketAddr) -> Result<(), TcpStream> {
-        let to = connection.local_addr().map(|local| local.ip().to_canonical());
-        let reachable = |own: &IpAddr| match (own, &to) {
-            (IpAddr::V6(own), Ok(_)) if own.is_unspecified() => true,
-            (IpAddr::V4(own), Ok(to)) if own.is_unspecified() => to.is_ipv4(),
-            (own, to) => to.as_ref().is_ok_and(|to| to == own),
-        };
-        let mut arrived = locked(&self.waiting.arrived);
-        if arrived.len() >= MAX_WAITING || !self.addresses.iter().any(reachable) {
+        if !connection.local_addr().is_ok_and(|to| self.takes(to.ip())) {
             return Err(connection);
         }
-        arrived.push((connection, peer));
-        drop(arrived);
-        self.waiting.waker.wake();
+        self.add(HandedOver { connection: ControlStream::plain(connection), peer, received: Vec::new() });
         Ok(())
+    }
+
+    /// Gives a connection after the handshake of TLS 1.3 to the server, with what was `received` of it. It must be one that
+    /// the server [takes](Self::takes).
+    pub fn give_encrypted(
+        &self,
+        connection: TcpStream,
+        tls: rustls::ServerConnection,
+        received: Vec<u8>,
+        peer: SocketAddr,
+    ) {
+        self.add(HandedOver { connection: ControlStream::encrypted(connection, tls.into()), peer, received });
+    }
+
+    /// Whether the server listens on this address, to which a connection was made, and few wait.
+    #[must_use]
+    pub fn takes(&self, to: IpAddr) -> bool {
+        let to = to.to_canonical();
+        let reachable = |own: &IpAddr| match own {
+            IpAddr::V6(own) if own.is_unspecified() => true,
+            IpAddr::V4(own) if own.is_unspecified() => to.is_ipv4(),
+            own => *own == to,
+        };
+        locked(&self.waiting.arrived).len() < MAX_WAITING && self.addresses.iter().any(reachable)
+    }
+
+    fn add(&self, connection: HandedOver) {
+        locked(&self.waiting.arrived).push(connection);
+        self.waiting.waker.wake();
     }
 
     /// Is readable when connections wait.
@@ -61,7 +91,7 @@ impl PortHandover {
         &self.waiting.waker
     }
 
-    pub(super) fn take(&self) -> Vec<(TcpStream, SocketAddr)> {
+    pub(super) fn take(&self) -> Vec<HandedOver> {
         // Whatever woke the thread: all of them are taken.
         let _ = self.waiting.waker.clear();
         std::mem::take(&mut *locked(&self.waiting.arrived))

@@ -1,7 +1,7 @@
 //! What has arrived for an embedded server, and how it is decided which server gets it.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,6 +12,7 @@ use linerate_sock::poll::EventFd;
 use linerate_sock::thread::locked;
 use linerate_sock::{Mono, clock};
 
+use crate::control_stream::ControlStream;
 use crate::error::ControlError;
 use crate::notice::RateLimitedNotice;
 use crate::shares::{Exhausted, Shares};
@@ -75,10 +76,10 @@ impl Inbox {
     pub(super) fn connect(
         &self,
         port: u16,
-        stream: TcpStream,
+        stream: ControlStream,
         peer: SocketAddr,
         received: Vec<u8>,
-    ) -> Result<(), (TcpStream, String)> {
+    ) -> Result<(), (ControlStream, String)> {
         let name = self.tool.name;
         let permit = match self.places.take(peer.ip()) {
             Ok(permit) => permit,

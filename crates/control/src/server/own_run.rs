@@ -14,9 +14,17 @@ use crate::error::ControlError;
 pub struct OwnRuns {
     queue: Arc<ClientQueue>,
     port: u16,
-    /// Whether browsers are measured at the port.
-    serves_browsers: bool,
+    browsers: Option<BrowserPort>,
     start_tickets: Arc<StartTickets>,
+}
+
+/// Where a server measures browsers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BrowserPort {
+    /// The port.
+    pub number: u16,
+    /// Whether it may also be reached over TLS, as pages over HTTPS need.
+    pub has_tls: bool,
 }
 
 /// How many clients and runs of its own a server has.
@@ -53,10 +61,10 @@ impl OwnRuns {
     pub(super) fn new(
         queue: Arc<ClientQueue>,
         port: u16,
-        serves_browsers: bool,
+        browsers: Option<BrowserPort>,
         start_tickets: Arc<StartTickets>,
     ) -> Self {
-        Self { queue, port, serves_browsers, start_tickets }
+        Self { queue, port, browsers, start_tickets }
     }
 
     /// The tickets with which browsers start tests at this server.
@@ -65,10 +73,10 @@ impl OwnRuns {
         &self.start_tickets
     }
 
-    /// The port at which pages measure from their browser; absent if this server takes no such tests.
+    /// Where pages measure from their browser; absent if this server takes no such tests.
     #[must_use]
-    pub fn browser_port(&self) -> Option<u16> {
-        self.serves_browsers.then_some(self.port)
+    pub fn browser_port(&self) -> Option<BrowserPort> {
+        self.browsers
     }
 
     /// The port of the server. A test against it waits in the queue as its client.
@@ -139,7 +147,7 @@ mod tests {
     #[test]
     fn a_run_of_this_host_and_a_client_take_turns() {
         let queue = Arc::new(ClientQueue::new(Policy::Exclusive, ServerLimits::default()));
-        let own = OwnRuns::new(Arc::clone(&queue), 5201, true, StartTickets::new());
+        let own = OwnRuns::new(Arc::clone(&queue), 5201, None, StartTickets::new());
         let client = queue.join(IpAddr::from([192, 0, 2, 1]), Span::from_secs(20)).unwrap();
         assert!(matches!(queue.turn(client), QueueDecision::Now { .. }));
         let run = own.join(Span::from_secs(10)).unwrap();
@@ -162,7 +170,7 @@ mod tests {
             Policy::Exclusive,
             ServerLimits { most_clients: Some(1), ..ServerLimits::default() },
         ));
-        let own = OwnRuns::new(queue, 5201, false, StartTickets::new());
+        let own = OwnRuns::new(queue, 5201, None, StartTickets::new());
         let first = own.join(Span::from_secs(10)).unwrap();
         assert!(own.join(Span::from_secs(10)).unwrap_err().to_string().contains("1 clients"));
         drop(first);

@@ -12,7 +12,7 @@ use linerate_sock::Mono;
 use super::inbox::{Detected, Inbox, detect};
 use crate::control_stream::{Arrival, ControlStream};
 use crate::shares::Permit;
-use crate::tls::{ServerIdentity, TLS_PROTOCOL};
+use crate::tls::{HTTP_PROTOCOL, ServerIdentity, TLS_PROTOCOL};
 
 /// Most bytes used to distinguish protocols.
 const MAX_SNIFF_BYTES: usize = 256;
@@ -25,6 +25,10 @@ const MAX_HANDSHAKE_BYTES: usize = 16 << 10;
 
 /// First bytes of each TLS connection: the record of a handshake (RFC 8446, section 5.1).
 const HANDSHAKE_RECORD: [u8; 2] = [22, 3];
+
+/// Why a client of another tool is not served within TLS.
+const ONLY_WITHIN_TLS: &str =
+    "within TLS only clients and coordinators of linerate, and tests of browsers, are served here";
 
 /// A connection that has not completed its greeting.
 pub(super) struct PendingConnection {
@@ -145,11 +149,12 @@ impl PendingConnection {
         if native && self.encrypt(identity)? {
             return Ok(Greeting::AtMost(1));
         }
-        if self.connection.protocol().is_some_and(|protocol| protocol != TLS_PROTOCOL) {
-            return Err("it has another protocol within TLS".to_owned());
-        }
+        // Browsers name the protocol that they speak within TLS; some programs with the same tests name none.
+        let named = self.connection.protocol();
+        let (may_be_ours, may_be_http) =
+            (native && named != Some(HTTP_PROTOCOL), named != Some(TLS_PROTOCOL));
         let ours = match Preface::decode(&self.received) {
-            _ if !native => false,
+            _ if !may_be_ours => false,
             Ok(Some(preface)) if preface.connection == ConnectionPurpose::Control => {
                 self.send(&Preface::CONTROL.encode());
                 self.received.clear();
@@ -168,20 +173,21 @@ impl PendingConnection {
             }
             Err(_) => false,
         };
-        let to_agent = if native { (AGENT.sniff)(&self.received) } else { Match::No };
+        let to_agent = if may_be_ours { (AGENT.sniff)(&self.received) } else { Match::No };
         if to_agent == Match::Yes {
             self.greeting = Some(GreetingKind::Coordinator);
             return Ok(Greeting::Is(GreetingState::KindKnown));
         }
         if !ours && to_agent == Match::No {
-            if self.connection.is_encrypted() {
-                return Err("within TLS only clients and coordinators of linerate are served here".to_owned());
-            }
+            let is_encrypted = self.connection.is_encrypted();
             match detect(inboxes, &self.received, !native) {
-                Detected::Its(inbox) => {
+                Detected::Its(inbox)
+                    if !is_encrypted || (may_be_http && inbox.tool.is_served_within_tls()) =>
+                {
                     return Ok(Greeting::Is(GreetingState::Identified(Action::Foreign(Arc::clone(inbox)))));
                 }
                 Detected::More if self.received.len() < MAX_SNIFF_BYTES => {}
+                _ if is_encrypted => return Err(ONLY_WITHIN_TLS.to_owned()),
                 _ => return Err("not a protocol that is served here".to_owned()),
             }
         }

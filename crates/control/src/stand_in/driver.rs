@@ -20,7 +20,7 @@ use super::endpoint::HostArgument;
 use super::flows::{FlowPoll, Flows, flow_of};
 use super::helper_threads::Helpers;
 use super::interrupts::Interrupts;
-use super::links::{DriverEvents, Links, More};
+use super::links::{AcceptedConnection, DriverEvents, Links, More};
 use super::runs::Runs;
 use super::server_ports::{Incoming, ServerPorts};
 use crate::error::ControlError;
@@ -168,7 +168,13 @@ impl<'a> Driver<'a> {
                 return Ok(Returned::Idle(Box::new(self.core)));
             }
             self.core.links.poller().wait_ns(&mut events, self.deadline())?;
-            let tokens: Vec<u64> = events.iter().map(|ready| ready.token).collect();
+            let mut tokens: Vec<u64> = events.iter().map(|ready| ready.token).collect();
+            for link in self.core.links.with_decrypted() {
+                let token = u64::from(link.0);
+                if !tokens.contains(&token) {
+                    tokens.push(token);
+                }
+            }
             if !tokens.is_empty() {
                 self.idle_until = clock::now() + IDLE_TIMEOUT;
             }
@@ -272,12 +278,32 @@ impl<'a> Driver<'a> {
     /// the link to a flow.
     fn step(&mut self, link: Link) {
         for _ in 0..MAX_STEPS_PER_LINK {
-            let more = self.core.links.step(link, &mut self.events);
+            let mut came = DriverEvents::new();
+            let more = self.core.links.step(link, &mut came);
+            if let Some(DriverEvent::Accepted { link, .. }) = came.front() {
+                self.step_before(Some(*link));
+            }
+            self.events.append(&mut came);
             self.run_until_idle();
             if more == More::No || !self.events.is_empty() || self.exit.is_some() {
                 return;
             }
         }
+    }
+
+    /// Handles what is ready now on links that are older than this one, or on all. What they have told or that they have
+    /// ended was sent before a client came that was accepted just now, who may wait for it: a host has one test after
+    /// another.
+    fn step_before(&mut self, newest: Option<Link>) {
+        let mut events = Events::with_capacity(MAX_EVENTS_PER_TURN);
+        if self.core.links.poller().wait_ns(&mut events, Mono(0)).is_err() {
+            return;
+        }
+        let links = events.iter().filter_map(|ready| u32::try_from(ready.token).ok().map(Link));
+        let mut older: Vec<Link> =
+            links.filter(|link| Some(*link) != newest && !self.core.links.is_listener(*link)).collect();
+        older.sort_unstable();
+        older.into_iter().for_each(|link| self.step(link));
     }
 
     fn take_incoming(&mut self) {
@@ -287,8 +313,11 @@ impl<'a> Driver<'a> {
                     let Some(listener) = self.core.links.shared_listener(Transport::Tcp, port) else {
                         continue;
                     };
-                    let link =
-                        self.core.links.take_in(listener, stream, peer, Some(permit), &mut self.events);
+                    self.step_before(None);
+                    let (stream, channel, rest) = stream.into_channel();
+                    let received = [received, rest].concat();
+                    let came = AcceptedConnection { stream, peer, channel, permit: Some(permit) };
+                    let link = self.core.links.take_in(listener, came, &mut self.events);
                     self.run_until_idle();
                     if let Some(link) = link.filter(|_| !received.is_empty()) {
                         self.events.push_back(DriverEvent::Bytes { link, bytes: received });

@@ -141,6 +141,7 @@ pub(super) fn opened(
         rtt: rtt(socket),
         descriptor: handle::number(socket),
         unconnected_buffers: None,
+        encrypted: false,
     }
 }
 

@@ -20,6 +20,8 @@ use linerate_sock::{Mono, SocketOptions, clock};
 
 use super::driver_event::{DriverEvent, reason, reason_of};
 use super::endpoint::{mapped_address, opened, plain};
+use crate::shares::Permit;
+use crate::tls_channel::TlsChannel;
 use connection::{Read, StandInConnection};
 use opening::Attempt;
 
@@ -65,6 +67,16 @@ enum LinkSocket {
     Listener(TcpListener),
     /// A port of the server on each of its addresses, and the socket options of connections accepted there.
     SharedPorts(Vec<SharedServerPort>, SocketOptions),
+}
+
+/// A connection that has arrived at a listener.
+pub(super) struct AcceptedConnection {
+    pub(super) stream: TcpStream,
+    pub(super) peer: SocketAddr,
+    /// Its encryption, if it has one.
+    pub(super) channel: Option<TlsChannel>,
+    /// Its place, if it arrived at a port of the server.
+    pub(super) permit: Option<Permit>,
 }
 
 #[derive(Debug)]
@@ -149,6 +161,12 @@ impl Links {
         }
     }
 
+    /// Whether what travels over a connection is encrypted.
+    pub(super) fn is_encrypted(&self, link: Link) -> bool {
+        let kind = self.table.get(&link).map(|entry| &entry.kind);
+        matches!(kind, Some(LinkSocket::Connection(connection)) if connection.channel.is_some())
+    }
+
     /// The socket of a connection.
     pub(super) fn stream(&self, link: Link) -> Option<&TcpStream> {
         match &self.table.get(&link)?.kind {
@@ -168,10 +186,17 @@ impl Links {
             .all(|entry| matches!(entry.kind, LinkSocket::Listener(_) | LinkSocket::SharedPorts(..)))
     }
 
+    /// The links on which something was decrypted that nobody has read, of which no poll tells.
+    pub(super) fn with_decrypted(&self) -> Vec<Link> {
+        let has = |entry: &LinkEntry| matches!(&entry.kind, LinkSocket::Connection(c) if c.has_decrypted());
+        self.table.iter().filter(|(_, entry)| has(entry)).map(|(link, _)| *link).collect()
+    }
+
     /// The earliest timeout of a link.
     pub(super) fn deadline(&self) -> Mono {
         let of = |entry: &LinkEntry| match &entry.kind {
             LinkSocket::Connecting(attempt) => Some(attempt.until),
+            LinkSocket::Connection(connection) if connection.has_decrypted() => Some(Mono(0)),
             LinkSocket::Connection(connection) => connection.closing,
             _ => None,
         };
@@ -246,7 +271,9 @@ impl Links {
             _ => false,
         });
         if over {
-            self.remove(link);
+            if let Some(LinkSocket::Connection(connection)) = self.remove(link) {
+                connection.say_end();
+            }
             return;
         }
         let Some(entry) = self.table.get_mut(&link) else { return };
@@ -286,7 +313,8 @@ impl Links {
         };
         match socket.accept() {
             Ok((stream, peer)) => {
-                self.take_in(listener, stream, peer, None, events);
+                let came = AcceptedConnection { stream, peer, channel: None, permit: None };
+                self.take_in(listener, came, events);
                 More::Maybe
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => More::No,

@@ -22,6 +22,10 @@ use crate::probe::{IntervalGrid, round_trips};
 use crate::setup::{sample_tick, side};
 use crate::{flow_log, judge};
 
+/// What TLS costs a test (RFC 8446, section 5.2).
+const ENCRYPTED: &str = "the connections were encrypted (TLS), which takes CPU time at both ends and adds 22 bytes to each \
+                         16 KiB of data";
+
 /// Stores the event logs of runs with foreign tools.
 pub trait LogStore: Send + Sync + std::fmt::Debug {
     /// Opens the log of a run that begins, with the other end at this address; absent if logs are not stored.
@@ -113,6 +117,9 @@ impl<'a> Runs<'a> {
         let who = begun.planned.peer.as_deref().unwrap_or(begun.planned.tool);
         let text = format!("the other end is {who}: its counters were not read, only what it says of itself");
         begun.log.warn(None, CaveatKind::ForeignPeer, text);
+        if links.is_encrypted(begun.planned.link) {
+            begun.log.warn(None, CaveatKind::Encrypted, ENCRYPTED.to_owned());
+        }
         let run = begun.planned.run;
         self.open.insert(run, begun);
         self.concurrent_runs(run, concurrent_runs);

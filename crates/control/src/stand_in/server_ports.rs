@@ -1,7 +1,7 @@
 //! The interface between an embedded server's driver and the server.
 
 use linerate_sock::handle::BorrowedFd;
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use linerate_compat::stand_in::{Planned, RunId, Transport};
@@ -11,6 +11,7 @@ use linerate_sock::Mono;
 use linerate_units::Bytes;
 
 use super::links::SharedServerPort;
+use crate::control_stream::ControlStream;
 use crate::memory::Loan;
 use crate::shares::Permit;
 
@@ -85,7 +86,7 @@ pub(crate) struct ReleasedPlace {
 #[derive(Debug)]
 pub(crate) enum Incoming {
     /// A connection, and the bytes that were read to identify its protocol.
-    Connection { port: u16, stream: TcpStream, peer: SocketAddr, received: Vec<u8>, permit: Permit },
+    Connection { port: u16, stream: ControlStream, peer: SocketAddr, received: Vec<u8>, permit: Permit },
     /// A datagram, its source address, and the address of this host that it was sent to, if it is known.
     Datagram { port: u16, from: SocketAddr, to: Option<IpAddr>, bytes: Vec<u8> },
 }

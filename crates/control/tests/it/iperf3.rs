@@ -1,43 +1,12 @@
 //! The real iperf3 on the port of a server, together with native clients.
-use std::net::IpAddr;
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Duration;
+use std::sync::mpsc::channel;
 
-use linerate_compat::stand_in::Planned;
-use linerate_control::{LogStore, Server, ServerConfig, ServerHandle, Sink, SinkError, StoredRun};
-use linerate_model::{CaveatKind, Event, Outcome, RunRecord, Side};
+use linerate_control::{Server, ServerConfig, ServerHandle};
+use linerate_model::{CaveatKind, Outcome, Side};
 
-/// Forwards the events of all runs, one run after another.
-#[derive(Debug, Clone)]
-struct ForwardingSink(Sender<Event>);
-
-impl LogStore for ForwardingSink {
-    fn open(&self, planned: &Planned, _: Option<IpAddr>) -> Option<StoredRun> {
-        let (name, started_at) = (planned.run.0.to_string(), String::new());
-        Some(StoredRun { name, started_at, sinks: vec![Box::new(self.clone())], calibration: None })
-    }
-}
-
-impl Sink for ForwardingSink {
-    fn on(&mut self, event: &Event) -> Result<(), SinkError> {
-        self.0.send(event.clone()).map_err(|error| SinkError {
-            kind: CaveatKind::EventsDropped,
-            what: "the test does not listen",
-            source: error.into(),
-        })
-    }
-}
-
-/// The next run, after its end.
-fn next_run(events: &Receiver<Event>) -> RunRecord {
-    let mut record = RunRecord::default();
-    while record.outcome.is_none() {
-        record.apply(&events.recv_timeout(Duration::from_secs(30)).unwrap());
-    }
-    record
-}
+use crate::forwarded_runs::{ForwardingSink, next_run};
 
 #[test]
 #[ignore = "needs iperf3"]

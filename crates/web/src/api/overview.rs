@@ -38,8 +38,7 @@ pub(crate) struct SessionInfo {
     linerate: &'static str,
     /// `ok`, or why results are not archived.
     archive: String,
-    /// Where browsers measure to this host; absent if it takes no such tests, and for pages with TLS, which may not
-    /// connect to a port without.
+    /// Where browsers measure to this host; absent if it takes no such tests.
     #[serde(skip_serializing_if = "Option::is_none")]
     browser_test: Option<BrowserTest>,
     /// Where plans from the pages can be carried out.
@@ -51,6 +50,8 @@ pub(crate) struct SessionInfo {
 pub(crate) struct BrowserTest {
     /// The port, at the name of the page's host.
     port: u16,
+    /// Whether it has TLS too: pages over HTTPS may not connect to a port without.
+    tls: bool,
 }
 
 pub(crate) async fn session(
@@ -72,7 +73,7 @@ pub(crate) async fn session(
             .filter(|_| !abilities.is_empty())
             .unwrap_or_else(|| "ok".to_owned()),
         abilities,
-        browser_test: service.browser_test().map(|port| BrowserTest { port }),
+        browser_test: service.browser_test().map(|at| BrowserTest { port: at.number, tls: at.has_tls }),
         plan_worlds: service.runs().plan_setup().worlds(),
     }))
 }

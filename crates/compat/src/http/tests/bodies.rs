@@ -424,3 +424,24 @@ fn a_request_of_a_test_is_known_by_its_path() {
     }
     assert_eq!(test_request(b""), Match::More);
 }
+
+#[test]
+fn of_an_encrypted_download_that_is_given_up_the_payload_counts() {
+    let mut served = ServedHttp::new();
+    let link = served.encrypted_request("192.0.2.9:4000", &get("/garbage.php?ckSize=1"));
+    let run = served.planned().run;
+    served.give(Input::Admitted { run });
+    let task = served.started();
+    served.give(Input::Started { flow: task.flow, settings: &SideSettings::default() });
+    served.looked(sent(&task, served.now, 0, 0, false));
+    served.pass(1_000);
+    // Ten records of 16 KiB and a part of the next.
+    let encrypted = 10 * (5 + (16 << 10) + 1 + 16) + 300;
+    served.looked(sent(&task, served.now, 20 << 14, encrypted, false));
+    let reset = SystemError { errno: 104, text: "Connection reset by peer".to_owned() };
+    let last = FlowCounts { trouble: Some(reset), ..sent(&task, served.now, 20 << 14, 0, false) };
+    served.give(Input::Ended { counts: &last });
+    assert!(served.is_closed(link));
+    served.pass(4_000);
+    assert_eq!(served.result().unwrap().tally.bytes, Bytes::new(10 << 14));
+}

@@ -242,3 +242,34 @@ fn what_a_page_says_is_taken_only_where_it_is_possible() {
         assert!(browser.hidden, "{fields}");
     }
 }
+
+/// Bytes of TCP for a record of TLS 1.3 with 16 KiB (RFC 8446, section 5.2): header, kind, authentication.
+const RECORD: u64 = 5 + (16 << 10) + 1 + 16;
+
+#[test]
+fn of_an_encrypted_download_the_payload_counts_and_not_its_records() {
+    let mut served = ServedHttp::new();
+    let control = served.encrypted_request("192.0.2.9:4000", &page("control?streams=2&directions=download"));
+    let run = served.planned().run;
+    served.give(Input::Admitted { run });
+    served.pass(300);
+    let plain = served.request("192.0.2.9:4001", &download(0));
+    let text = String::from_utf8(served.sent(plain)).unwrap();
+    assert!(text.contains("all connections of a test are encrypted, or none"), "{text}");
+    served.encrypted_request("192.0.2.9:4002", &download(0));
+    served.encrypted_request("192.0.2.9:4003", &download(1));
+    let task = served.started();
+    served.counted(Side::Sender, task.flow, &[0, 0], 0);
+    served.told(control);
+    served.pass(250);
+    // Of the record that is not complete, nothing can be read yet.
+    served.counted(Side::Sender, task.flow, &[4 * RECORD, 3 * RECORD + 9_000], 250);
+    assert_eq!(served.told(control)[0]["bytes"], 7 << 14);
+    served.pass(9_750);
+    served.give(Input::Written { flow: task.flow });
+    served.counted(Side::Sender, task.flow, &[1_000 * RECORD, 1_001 * RECORD], 10_000);
+    let after = counts(Side::Sender, task.flow, &[2_000 * RECORD; 2], served.now, 10_020);
+    served.give(Input::Ended { counts: &after });
+    served.pass(600);
+    assert_eq!(served.peer().bytes, Bytes::new(2_001 << 14));
+}

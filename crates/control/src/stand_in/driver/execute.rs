@@ -149,6 +149,7 @@ impl Driver<'_> {
             return;
         }
         let mut setup = FlowSetup::of_task(&task);
+        setup.channels = self.core.links.channels(&task.links);
         setup.interface = self.runs.interface(task.run);
         setup.account = self.admitted.get(&task.run).and_then(|run| run.account.clone());
         if let Some(planned) = self.runs.planned(task.run) {

@@ -1,9 +1,10 @@
 //! Lends the sockets of links to the engine or to a thread that exchanges messages.
 
 use std::net::TcpStream;
+use std::sync::Arc;
 
 use linerate_compat::stand_in::{Link, SystemError};
-use linerate_engine::Sockets;
+use linerate_engine::{SecureChannel, Sockets};
 use linerate_sock::stream;
 
 use super::super::driver_event::own_reason;
@@ -20,6 +21,15 @@ impl Links {
     /// Whether a link still has unsent bytes, so that nobody else may write to it yet.
     pub(in super::super) fn has_unsent(&self, link: Link) -> bool {
         matches!(self.table.get(&link).map(|entry| &entry.kind), Some(LinkSocket::Connection(c)) if c.has_unsent())
+    }
+
+    /// The encryption of these links; empty if they have none.
+    pub(in super::super) fn channels(&self, links: &[Link]) -> Vec<Arc<dyn SecureChannel>> {
+        let of = |link| match self.table.get(link).map(|entry| &entry.kind) {
+            Some(LinkSocket::Connection(connection)) => connection.channel.clone(),
+            _ => None,
+        };
+        links.iter().filter_map(of).map(|channel| channel as Arc<dyn SecureChannel>).collect()
     }
 
     /// Duplicates the sockets of these links. The links cause no events until they are restored.

@@ -2,13 +2,17 @@
 
 use std::collections::VecDeque;
 use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::Arc;
 
 use linerate_compat::stand_in::SystemError;
+use linerate_engine::SecureChannel;
+use linerate_sock::handle::AsFd;
 use linerate_sock::poll::Interest;
 use linerate_sock::{Mono, Moved, SockError, stream};
 
 use super::super::driver_event::{own_reason, reason_of};
 use crate::shares::Permit;
+use crate::tls_channel::TlsChannel;
 
 /// Most unsent bytes for a peer that does not read.
 const MAX_UNSENT: usize = 16 << 20;
@@ -36,6 +40,8 @@ pub(super) struct StandInConnection {
     pub(super) closing: Option<Mono>,
     /// Its place, if it arrived at a port of the server.
     pub(super) permit: Option<Permit>,
+    /// Its encryption, if it has one.
+    pub(super) channel: Option<Arc<TlsChannel>>,
 }
 
 /// The result of a read.
@@ -78,6 +84,7 @@ impl StandInConnection {
             lent: 0,
             closing: None,
             permit: None,
+            channel: None,
         }
     }
 
@@ -95,7 +102,21 @@ impl StandInConnection {
 
     /// Whether there are unsent bytes.
     pub(super) fn has_unsent(&self) -> bool {
-        !self.unsent.is_empty() || self.urgent.is_some()
+        let is_blocked = || self.channel.as_ref().is_some_and(|channel| channel.is_blocked());
+        !self.unsent.is_empty() || self.urgent.is_some() || is_blocked()
+    }
+
+    /// Whether there is something to read now of which a poll of the socket does not know.
+    pub(super) fn has_decrypted(&self) -> bool {
+        let has = |channel: &Arc<TlsChannel>| channel.has_arrived();
+        self.channel.as_ref().is_some_and(has) && self.interest().is_some_and(|wants| wants.read)
+    }
+
+    /// Tells the peer that an encrypted connection ends.
+    pub(super) fn say_end(&self) {
+        if let Some(channel) = &self.channel {
+            channel.finish(self.stream.as_fd());
+        }
     }
 
     /// Whether it was closed by the peer after its input had been discarded.
@@ -139,6 +160,7 @@ impl StandInConnection {
         }
         if self.finish && !self.finished {
             self.finished = true;
+            self.say_end();
             let _ = self.stream.shutdown(Shutdown::Write);
         }
         if std::mem::take(&mut self.owes_sent) { Flushed::Sent } else { Flushed::Nothing }
@@ -147,6 +169,15 @@ impl StandInConnection {
     /// Makes one call: sends bytes up to the urgent one, or the urgent one, which is not in `unsent`.
     fn send_some(&mut self) -> Result<Moved, SockError> {
         let first = self.unsent.as_slices().0;
+        if let Some(channel) = &self.channel {
+            // There is no urgent data within TLS, and its tools send none.
+            if !first.is_empty() {
+                return channel.send(self.stream.as_fd(), first);
+            }
+            self.urgent = None;
+            let sent = channel.flush(self.stream.as_fd())?;
+            return Ok(if sent { Moved::Bytes(0) } else { Moved::Pending });
+        }
         match self.urgent {
             Some((0, byte)) => {
                 let moved = stream::send_urgent(&self.stream, byte)?;
@@ -175,7 +206,11 @@ impl StandInConnection {
 
     /// Reads once.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> Read {
-        match stream::recv(&self.stream, buffer) {
+        let moved = match &self.channel {
+            Some(channel) => channel.recv(self.stream.as_fd(), buffer),
+            None => stream::recv(&self.stream, buffer),
+        };
+        match moved {
             Ok(Moved::Bytes(count)) => Read::Bytes(count),
             Ok(Moved::Pending) => Read::Pending,
             Ok(Moved::Closed) => {

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_compat::stand_in::{Link, LinkOptions, Opened, SystemError, Transport};
@@ -12,11 +13,9 @@ use linerate_units::Span;
 use super::super::driver_event::own_reason;
 use super::super::endpoint::{listening_at, socket_options};
 use super::{
-    DatagramLink, DriverEvent, DriverEvents, LinkSocket, Links, MAX_LINKS, More, SharedServerPort,
-    StandInConnection, mapped_address, opened, reason, reason_of,
+    AcceptedConnection, DatagramLink, DriverEvent, DriverEvents, LinkSocket, Links, MAX_LINKS, More,
+    SharedServerPort, StandInConnection, mapped_address, opened, reason, reason_of,
 };
-
-use crate::shares::Permit;
 
 /// Default backlog of a listener.
 const BACKLOG: i32 = 1_024;
@@ -188,14 +187,13 @@ impl Links {
     pub(in super::super) fn take_in(
         &mut self,
         listener: Link,
-        stream: TcpStream,
-        peer: SocketAddr,
-        permit: Option<Permit>,
+        came: AcceptedConnection,
         events: &mut DriverEvents,
     ) -> Option<Link> {
         if self.table.len() >= MAX_LINKS {
             return None;
         }
+        let AcceptedConnection { stream, peer, channel, permit } = came;
         // Detects a vanished peer within seconds; the kernel's defaults take hours.
         let _ = sockopt::set_keep_alive(&stream, KEEP_ALIVE);
         if let Some(LinkSocket::SharedPorts(_, requested)) =
@@ -207,11 +205,13 @@ impl Links {
         }
         let link = self.fresh();
         match self.hold(link, stream, peer, None) {
-            Ok(opened) => {
+            Ok(mut opened) => {
                 if let Some(LinkSocket::Connection(connection)) =
                     self.table.get_mut(&link).map(|e| &mut e.kind)
                 {
+                    opened.encrypted = channel.is_some();
                     connection.permit = permit;
+                    connection.channel = channel.map(Arc::new);
                 }
                 events.push_back(DriverEvent::Accepted { listener, link, opened });
                 Some(link)

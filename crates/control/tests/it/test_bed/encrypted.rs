@@ -4,12 +4,14 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use linerate_control::{
-    FingerprintCheck, ServerConfig, ServerEvent, ServerIdentity, ServerTrust, TLS_PROTOCOL, fingerprint_of,
+    FingerprintCheck, HTTP_PROTOCOL, ServerConfig, ServerEvent, ServerIdentity, ServerTrust, TLS_PROTOCOL,
+    TlsRequirement, fingerprint_of,
 };
-use linerate_model::{Fingerprint, Outcome};
+use linerate_model::{CaveatKind, Fingerprint, Outcome, Side};
 use linerate_proto::native::Preface;
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -17,6 +19,7 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConnection, ServerConnection, StreamOwned};
 
 use super::hosts::{LoopbackAgent, TIMEOUT, carry_out, client, flow, group, test_bed, token, unknown_client};
+use crate::forwarded_runs::{ForwardingSink, next_run};
 use crate::self_signed::self_signed;
 
 /// A certificate, and how often a connection was encrypted with it.
@@ -29,7 +32,8 @@ struct CountedIdentity {
 
 impl CountedIdentity {
     fn new() -> Arc<Self> {
-        let (config, certificate) = self_signed(TLS_PROTOCOL);
+        let (mut config, certificate) = self_signed(TLS_PROTOCOL);
+        config.alpn_protocols.push(HTTP_PROTOCOL.to_vec());
         Arc::new(Self { config: Arc::new(config), certificate, used: AtomicUsize::new(0) })
     }
 }
@@ -49,6 +53,7 @@ fn encrypted_agent() -> (LoopbackAgent, Arc<CountedIdentity>) {
     let identity = CountedIdentity::new();
     let config = ServerConfig {
         identity: Some(Arc::clone(&identity) as _),
+        tls_required: TlsRequirement::Coordinators,
         agent_token: Some(token()),
         ..ServerConfig::default()
     };
@@ -57,7 +62,7 @@ fn encrypted_agent() -> (LoopbackAgent, Arc<CountedIdentity>) {
 
 type TlsClient = StreamOwned<ClientConnection, TcpStream>;
 
-/// A foreign client of TLS, which speaks `protocol` inside.
+/// A foreign client of TLS, which speaks `protocol` inside, and does not say so if that is empty.
 fn tls_client(
     (to, identity): (&LoopbackAgent, &CountedIdentity),
     protocol: &[u8],
@@ -70,7 +75,7 @@ fn tls_client(
         .unwrap()
         .with_root_certificates(roots)
         .with_no_client_auth();
-    config.alpn_protocols = vec![protocol.to_vec()];
+    config.alpn_protocols.extend(Some(protocol.to_vec()).filter(|protocol| !protocol.is_empty()));
     let tcp = TcpStream::connect(to.address).unwrap();
     tcp.set_read_timeout(Some(TIMEOUT)).unwrap();
     let name = ServerName::try_from("127.0.0.1").unwrap();
@@ -168,7 +173,7 @@ fn why_refused(agent: &LoopbackAgent, client: impl FnOnce()) -> String {
 }
 
 #[test]
-fn within_tls_there_are_only_clients_and_coordinators_of_ours() {
+fn within_tls_there_are_only_clients_and_coordinators_of_ours_and_browsers() {
     let (agent, identity) = encrypted_agent();
     let says = |protocol: &'static [u8], bytes: Vec<u8>| {
         why_refused(&agent, || {
@@ -183,6 +188,9 @@ fn within_tls_there_are_only_clients_and_coordinators_of_ours() {
     data[9] = 2;
     assert!(says(TLS_PROTOCOL, data.to_vec()).contains("data or probe connection within TLS"));
     assert!(says(b"h2", b"anything".to_vec()).starts_with("TLS failed"));
+    // A browser's client is none of ours, and other tools have no TLS.
+    assert!(says(HTTP_PROTOCOL, Preface::CONTROL.encode().to_vec()).contains("within TLS only"));
+    assert!(says(b"", vec![b'a'; 37]).contains("within TLS only"));
     // TLS within TLS is no protocol of ours either.
     assert!(says(TLS_PROTOCOL, vec![22, 3, 1, 0, 9, 1, 0, 0, 5]).contains("within TLS only"));
     let old = why_refused(&agent, || {
@@ -222,7 +230,7 @@ fn a_server_that_wants_it_refuses_clients_without_tls_and_says_what_to_do() {
     let identity = CountedIdentity::new();
     let config = ServerConfig {
         identity: Some(Arc::clone(&identity) as _),
-        tls_only: true,
+        tls_required: TlsRequirement::Everybody,
         ..ServerConfig::default()
     };
     let server = LoopbackAgent::with(config);
@@ -231,4 +239,52 @@ fn a_server_that_wants_it_refuses_clients_without_tls_and_says_what_to_do() {
     assert!(refused.contains("over TLS only; give --tls"), "{refused}");
     let trust = ServerTrust::Fingerprint(Arc::new(identity.fingerprint()));
     assert_eq!(client(port, Some(trust)).unwrap().outcome, Some(Outcome::Completed));
+}
+
+/// Sends a request within TLS, and reads the response with a body of this length.
+fn exchange(client: &mut TlsClient, request: &[u8], length: usize) -> (String, Vec<u8>) {
+    client.write_all(request).unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        client.read_exact(&mut byte).unwrap();
+        head.push(byte[0]);
+    }
+    let mut body = vec![0; length];
+    client.read_exact(&mut body).unwrap();
+    (String::from_utf8(head).unwrap(), body)
+}
+
+#[test]
+fn bodies_of_a_browser_are_measured_within_tls() {
+    const BODY: usize = 3 << 20;
+    let (identity, (log, runs)) = (CountedIdentity::new(), channel());
+    let config = ServerConfig {
+        identity: Some(Arc::clone(&identity) as _),
+        foreign: vec![&linerate_compat::http::HTTP],
+        log_store: Some(Arc::new(ForwardingSink(log))),
+        ..ServerConfig::default()
+    };
+    let agent = LoopbackAgent::with(config);
+    // Programs need not name the protocol.
+    for protocol in [HTTP_PROTOCOL, b""] {
+        let mut client = tls_client((&agent, &identity), protocol, &TLS13);
+        let get = b"GET /backend/garbage.php?ckSize=3 HTTP/1.1\r\nHost: h\r\n\r\n";
+        let (head, body) = exchange(&mut client, get, BODY);
+        assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+        assert!(body.iter().any(|byte| *byte != body[0]), "a body that could be compressed");
+        let post = format!("POST /backend/empty.php HTTP/1.1\r\nHost: h\r\nContent-Length: {BODY}\r\n\r\n");
+        let (head, _) = exchange(&mut client, &[post.as_bytes(), &body].concat(), 0);
+        assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+        // The connection goes on.
+        let (head, _) = exchange(&mut client, b"GET /backend/empty.php HTTP/1.1\r\nHost: h\r\n\r\n", 0);
+        assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+        let run = next_run(&runs);
+        assert_eq!(run.outcome, Some(Outcome::Completed));
+        assert!(run.caveats.iter().any(|caveat| caveat.kind == CaveatKind::Encrypted), "{:?}", run.caveats);
+        // In either direction what this server has counted at the receiving end: payload, to the byte.
+        let counted: Vec<u64> =
+            run.flows.iter().map(|flow| flow.tally(Side::Receiver).unwrap().total_bytes.get()).collect();
+        assert_eq!(counted, [BODY as u64; 2]);
+    }
 }
