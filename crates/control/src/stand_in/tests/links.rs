@@ -407,3 +407,38 @@ fn a_reader_of_the_output_that_has_gone_ends_nothing() {
     };
     assert_eq!(crate::stand_in::drive(printer, invocation).unwrap(), 9);
 }
+
+#[test]
+fn that_a_client_has_left_is_known_before_a_later_one_is_accepted() {
+    let connect = |port: u16| TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let (mut port, mut clients, mut accepted, mut has_left) = (0, Vec::new(), Vec::new(), false);
+    let server = script(move |input, context| match input {
+        Input::Begin => {
+            context.output(Output::Listen { link: CONTROL, port: 0, options: options(Transport::Tcp) });
+        }
+        Input::Opened { opened, .. } => {
+            port = opened.local.port();
+            clients.extend([connect(port), connect(port), connect(port)]);
+            clients[1].write_all(b"1").unwrap();
+        }
+        Input::Accepted { link, .. } => {
+            accepted.push(link);
+            if accepted.len() == 5 {
+                context.output(Output::Exit(i32::from(!has_left)));
+            }
+        }
+        // Then the third client and the listener are ready in the same turn.
+        Input::Bytes { bytes: b"1", .. } => {
+            clients.push(connect(port));
+            clients[2].write_all(b"2").unwrap();
+        }
+        // Before the listener's turn the first client leaves, and another one comes.
+        Input::Bytes { .. } => {
+            drop(clients.remove(0));
+            clients.push(connect(port));
+        }
+        Input::Closed { link, .. } => has_left |= link == accepted[0],
+        _ => {}
+    });
+    assert_eq!(run(None, server).0, 0);
+}
