@@ -46,6 +46,16 @@ async function visitor(token) {
 async function tester() {
   const page = await visitor(RUN_TOKEN);
   check((await page.getByText("this browser to").count()) === 1, "no test of this browser is offered");
+  await page.getByLabel("this browser to").check();
+  await page.getByLabel("Seconds per direction").fill("1");
+  await page.getByRole("button", { name: "Start test" }).click();
+  await page.locator("summary", { hasText: "Export" }).waitFor();
+  const encrypted = page.getByText("the connections were encrypted (TLS)");
+  check(
+    (await encrypted.count()) > 0 === BASE.startsWith("https:"),
+    "the result is wrong about its encryption",
+  );
+  await page.goto(`${BASE}/?from=host`);
   await page.getByLabel("Other host", { exact: true }).fill("this host");
   await page.locator("summary", { hasText: "More" }).click();
   await page.getByLabel("Time per direction").fill("1");

@@ -176,6 +176,17 @@ impl TlsCertificate {
         Ok(Self { files, current: Mutex::new(identity), tried: Mutex::new(stamps) })
     }
 
+    /// Reads the files that the options of a server name, if they do. A self-signed certificate is made when it is needed.
+    ///
+    /// # Errors
+    /// They cannot be read, or used.
+    pub fn check(options: &ServerTlsOptions) -> Result<(), CertificateError> {
+        match CertificateSource::of_files(options) {
+            Some(source) => Self::open(&source, &[]).map(drop),
+            None => Ok(()),
+        }
+    }
+
     /// The certificate in words, for those who want to recognise it.
     #[must_use]
     pub fn in_words(&self) -> String {

@@ -88,6 +88,7 @@ CaveatKind: TypeAlias = Literal[
     "lab_packet_limit",
     "lab_gone",
     "foreign_peer",
+    "encrypted",
     "host_limited",
     "ceiling_disproved",
     "until_missed",

@@ -181,23 +181,18 @@ fn reloaded(
 
 /// Reads a certificate in files. A self-signed one is made when it is needed.
 fn check_certificate(tls: &ServerTlsOptions) -> Result<(), CommandError> {
-    let Some(source @ CertificateSource::Files { .. }) = CertificateSource::of_pages(tls) else {
-        return Ok(());
-    };
-    let opened = TlsCertificate::open(&source, &[]).map(drop);
-    opened.map_err(|error| CommandError::of(error.needs_correction(), error))
+    TlsCertificate::check(tls).map_err(|error| CommandError::of(error.needs_correction(), error))
 }
 
 /// The certificate of the server's own port, if it is wanted.
 fn identity(web: &WebArgs) -> Result<Option<Arc<dyn ServerIdentity>>, CommandError> {
-    let (tls, pages) = (&web.tls, web.names());
-    if !tls.is_for_control() && pages.is_none() && tls.tls_cert.is_some() {
+    if !web.tls.is_for_control() && web.names().is_none() && web.tls.tls_cert.is_some() {
         return Err(CommandError::usage("--tls-cert: give --tls or --web with it"));
     }
-    let Some(source) = CertificateSource::of_port(tls) else { return Ok(None) };
-    let identity = TlsCertificate::open(&source, pages.unwrap_or_default())
+    let Some(source) = CertificateSource::of_port(&web.tls) else { return Ok(None) };
+    let identity = TlsCertificate::open(&source, web.names().unwrap_or_default())
         .map_err(|error| CommandError::of(error.needs_correction(), error))?;
-    if tls.is_for_control() {
+    if web.tls.is_for_control() {
         print::note(format!("TLS for control connections (clients give --tls): {}", identity.in_words()));
     }
     Ok(Some(Arc::new(identity)))

@@ -11,8 +11,10 @@ use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVe
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use tokio_rustls::rustls::version::{TLS12, TLS13};
 use tokio_rustls::rustls::{
-    ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme, StreamOwned,
+    ALL_VERSIONS, ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme, StreamOwned,
+    SupportedProtocolVersion,
 };
 
 use crate::client::{HttpReply, TestSite, config};
@@ -83,11 +85,21 @@ fn site(file: &Path) -> TestSite {
 
 /// Sends a request over TLS to a site whose certificate is the one in `file`.
 fn send(site: &TestSite, file: &Path, request: &str) -> Result<HttpReply, std::io::Error> {
+    send_within(ALL_VERSIONS, site, file, request)
+}
+
+/// As [`send`], in one of these versions of TLS.
+fn send_within(
+    versions: &[&'static SupportedProtocolVersion],
+    site: &TestSite,
+    file: &Path,
+    request: &str,
+) -> Result<HttpReply, std::io::Error> {
     let provider = Arc::new(ring::default_provider());
     let certificate = CertificateDer::from_pem_slice(&std::fs::read(file).unwrap()).unwrap();
     let pinned = PinnedCertificate { certificate, provider: Arc::clone(&provider) };
     let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
+        .with_protocol_versions(versions)
         .unwrap()
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(pinned))
@@ -204,4 +216,26 @@ fn with_tls_alone_others_reach_the_service_and_may_do_nothing() {
     let error = open(missing, false).unwrap_err();
     assert!(error.needs_correction(), "{error}");
     assert!(error.to_string().starts_with("--tls-cert: cannot read /none/cert.pem"), "{error}");
+}
+
+#[test]
+fn clients_of_speed_tests_reach_the_server_at_encrypted_pages_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tls.pem");
+    let site = site(&file);
+    let asks = |path: &str, version| {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        send_within(&[version], &site, &file, &request).unwrap()
+    };
+    let down = asks("/__down?bytes=300001", &TLS13);
+    assert_eq!((down.status, down.header("content-length")), (200, Some("300001")));
+    assert!(asks("/backend/getIP.php", &TLS13).body.contains("127.0.0.1"));
+    assert_eq!(asks("/ndt/v7/download", &TLS13).status, 426);
+    // Its figures rely on the records of TLS 1.3.
+    assert_eq!(asks("/__down?bytes=300001", &TLS12).status, 404);
+    // Everything else is a page, also if its request comes in pieces.
+    for version in [&TLS12, &TLS13] {
+        assert_eq!(asks("/healthz", version).status, 200);
+        assert_eq!(asks(&format!("/__download{}", "x".repeat(2_000)), version).status, 404);
+    }
 }

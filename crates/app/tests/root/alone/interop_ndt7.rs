@@ -15,16 +15,30 @@ const GOODPUT_BPS: f64 = 100e6 * 1448.0 / 1514.0;
 #[test]
 #[ignore = "needs root, network namespaces and a browser"]
 fn the_real_client_and_our_server_count_the_same() {
+    check_client("ws", &[]);
+}
+
+#[test]
+#[ignore = "needs root, network namespaces and a browser"]
+fn they_count_the_same_within_tls() {
+    check_client("wss", &["--tls"]);
+}
+
+fn check_client(protocol: &str, options: &[&str]) {
     let net = Net::pair();
     for side in [LinkSide::A, LinkSide::B] {
         net.tbf(side, "100mbit", "32kb", "50ms");
     }
     let folder = Folder::new();
     let archive = folder.file("runs.db");
-    let server = ServeProcess::start_in(&net, LinkSide::B, &["--archive", &archive]);
+    let serve = [&["serve", "-p", "0", "--json", "--archive", &archive], options].concat();
+    let mut command = net.exec(LinkSide::B, env!("CARGO_BIN_EXE_linerate"), &serve);
+    // For the certificate.
+    command.env("XDG_DATA_HOME", folder.path());
+    let server = ServeProcess::from(command);
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../ui/e2e/ndt7.mjs");
     let address = format!("{}:{}", LinkSide::B.address(), server.port);
-    let client = net.exec(LinkSide::A, "node", &[script, &address]);
+    let client = net.exec(LinkSide::A, "node", &[script, &address, protocol]);
     let busy = is_busy();
     let done = Process::start(client).finish(TIMEOUT);
     // Beside other programs, a browser does not fill the path. On an idle machine, the single upload of ndt7
