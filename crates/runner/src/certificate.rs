@@ -56,6 +56,15 @@ impl CertificateSource {
         Self::of_pages(options).or_else(own)
     }
 
+    /// The option that names it.
+    #[must_use]
+    pub fn option(&self) -> &'static str {
+        match self {
+            Self::Files { .. } => "--tls-cert",
+            Self::SelfSigned { .. } => "--tls-self-signed",
+        }
+    }
+
     fn of_files(options: &ServerTlsOptions) -> Option<Self> {
         let (certificate, key) = options.tls_cert.clone().zip(options.tls_key.clone())?;
         Some(Self::Files { certificate, key })

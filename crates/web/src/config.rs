@@ -64,6 +64,15 @@ pub struct WebAssets {
 }
 
 impl WebConfig {
+    /// The names and addresses that the certificate of pages at this address has besides those of the host: the other
+    /// `names` under which they are reached, and the address if it says where.
+    #[must_use]
+    pub fn certificate_names(address: SocketAddr, names: &[String]) -> Vec<String> {
+        let ip = address.ip();
+        let own = Some(ip.to_string()).filter(|_| !ip.is_unspecified() && !ip.is_loopback());
+        names.iter().cloned().chain(own).collect()
+    }
+
     /// Reads the name of a host.
     ///
     /// # Errors
@@ -104,6 +113,17 @@ pub struct NoAddress;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_certificate_has_the_address_of_the_pages_if_others_reach_them_there() {
+        let names = |address: &str| {
+            WebConfig::certificate_names(address.parse().unwrap(), &["speed.example.net".to_owned()])
+        };
+        assert_eq!(names("192.0.2.1:8443"), ["speed.example.net", "192.0.2.1"]);
+        for address in ["127.0.0.1:8443", "0.0.0.0:8443", "[::]:8443", "[::1]:8443"] {
+            assert_eq!(names(address), ["speed.example.net"], "{address}");
+        }
+    }
 
     #[test]
     fn an_address_may_lack_its_port_or_be_a_port_alone() {

@@ -398,14 +398,7 @@ async fn answer<S: AsyncRead + AsyncWrite + Unpin>(
 
 /// The certificate of the service, which is for all names that it answers to.
 fn certificate(source: &CertificateSource, config: &WebConfig) -> Result<Arc<TlsCertificate>, WebError> {
-    let option = match source {
-        CertificateSource::Files { .. } => "--tls-cert",
-        CertificateSource::SelfSigned { .. } => "--tls-self-signed",
-    };
-    let mut names = config.names.clone();
-    let address = config.address.ip();
-    if !address.is_unspecified() && !address.is_loopback() {
-        names.push(address.to_string());
-    }
-    TlsCertificate::open(source, &names).map(Arc::new).map_err(|source| WebError::Tls { option, source })
+    let names = WebConfig::certificate_names(config.address, &config.names);
+    let opened = TlsCertificate::open(source, &names).map(Arc::new);
+    opened.map_err(|error| WebError::Tls { option: source.option(), source: error })
 }

@@ -190,8 +190,9 @@ fn identity(web: &WebArgs) -> Result<Option<Arc<dyn ServerIdentity>>, CommandErr
         return Err(CommandError::usage("--tls-cert: give --tls or --web with it"));
     }
     let Some(source) = CertificateSource::of_port(&web.tls) else { return Ok(None) };
-    let identity = TlsCertificate::open(&source, web.names().unwrap_or_default())
-        .map_err(|error| CommandError::of(error.needs_correction(), error))?;
+    let option = if web.tls.is_for_control() { "--tls" } else { source.option() };
+    let identity = TlsCertificate::open(&source, &web.names().unwrap_or_default())
+        .map_err(|error| CommandError::of(error.needs_correction(), format!("{option}: {error}")))?;
     if web.tls.is_for_control() {
         print::note(format!("TLS for control connections (clients give --tls): {}", identity.in_words()));
     }

@@ -58,9 +58,9 @@ pub(super) struct WebArgs {
 }
 
 impl WebArgs {
-    /// Other names of the pages; absent if none are wanted.
-    pub(super) fn names(&self) -> Option<&[String]> {
-        self.web.map(|_| self.web_name.as_slice())
+    /// Names for the certificate of the pages; absent if no pages are wanted.
+    pub(super) fn names(&self) -> Option<Vec<String>> {
+        self.web.map(|address| WebConfig::certificate_names(address, &self.web_name))
     }
 
     /// Reads the files that the options name.
