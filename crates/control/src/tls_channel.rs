@@ -22,7 +22,7 @@ struct TlsState {
     /// What was read from the socket, of which this part is not decrypted yet.
     arrived: Vec<u8>,
     undecrypted: std::ops::Range<usize>,
-    /// Decrypted bytes that nobody has taken.
+    /// Number of decrypted bytes that were not read yet.
     decrypted: usize,
 }
 
@@ -32,7 +32,7 @@ impl TlsChannel {
         Self(Mutex::new(TlsState { tls, arrived: Vec::new(), undecrypted: 0..0, decrypted: 0 }))
     }
 
-    /// Whether there is something to read of which a poll of the socket does not know.
+    /// Whether there is data to read that a poll of the socket does not report.
     pub(crate) fn has_arrived(&self) -> bool {
         let state = locked(&self.0);
         state.decrypted > 0 || !state.undecrypted.is_empty()
@@ -43,11 +43,11 @@ impl TlsChannel {
         locked(&self.0).tls.wants_write()
     }
 
-    /// Says that nothing follows.
+    /// Announces the end of the stream to the peer.
     pub(crate) fn finish(&self, socket: BorrowedFd<'_>) {
         let mut state = locked(&self.0);
         state.tls.send_close_notify();
-        // A peer that does not read this sees that the connection ends.
+        // If it does not fit into the socket, the peer still sees the end of the connection.
         let _ = state.flush(socket);
     }
 }
@@ -186,7 +186,7 @@ impl Write for SocketWriter<'_> {
 mod tests {
     use linerate_sock::handle::AsFd;
     use linerate_sock::poll::{Interest, wait_for};
-    use linerate_sock::{clock, queues, tcp_info};
+    use linerate_sock::{clock, queues, sockopt, tcp_info};
     use std::net::TcpStream;
     use std::time::Duration;
 
@@ -216,6 +216,9 @@ mod tests {
         let (mut client, socket, channel) = ends();
         // As blocks of ndt7: the last record of each is a short one.
         let (block, blocks) = (pattern(65_546), 300);
+        // Smaller than all blocks together, whatever the defaults of this system are.
+        sockopt::set_snd_buf(&socket, 64 << 10).unwrap();
+        sockopt::set_rcv_buf(client.tcp(), 64 << 10).unwrap();
         // What belongs to the handshake does not count.
         let deadline = clock::now() + Duration::from_secs(10);
         while queues::unacknowledged(&socket).unwrap() > 0 {
@@ -223,8 +226,11 @@ mod tests {
             wait(&socket, Interest::READ);
         }
         let before = tcp_info(&socket).unwrap().bytes_acked.unwrap();
+        let (go, may_read) = std::sync::mpsc::channel();
         let reading = std::thread::spawn(move || {
             let (mut received, mut buffer) = (Vec::new(), [0; 30_011]);
+            // It starts when the buffers are full.
+            may_read.recv().unwrap();
             while received.len() < blocks * 65_546 {
                 match read(&mut client, &mut buffer) {
                     Arrival::Bytes(count) => received.extend_from_slice(&buffer[..count]),
@@ -234,25 +240,26 @@ mod tests {
             }
             (received, client)
         });
-        let mut was_full = false;
         for _ in 0..blocks {
             let mut rest = block.as_slice();
             while !rest.is_empty() {
                 let moved = channel.send(socket.as_fd(), rest).unwrap();
-                was_full |= moved == Moved::Pending;
                 rest = &rest[moved.bytes()..];
                 if moved == Moved::Pending {
+                    let _ = go.send(());
                     wait(&socket, Interest::WRITE);
                 }
             }
         }
+        // Fails the reader if the buffers were never full.
+        drop(go);
         while !channel.flush(socket.as_fd()).unwrap() {
             wait(&socket, Interest::WRITE);
         }
         let (received, _client) = reading.join().unwrap();
         assert!(received.chunks(block.len()).all(|part| part == block), "{}", received.len());
         assert_eq!(received.len(), blocks * block.len());
-        assert!(was_full && !channel.is_blocked());
+        assert!(!channel.is_blocked());
         // Five records a block: what the figures of downloads rely on.
         let all = blocks as u64 * (65_546 + 5 * 22);
         let deadline = clock::now() + Duration::from_secs(10);
@@ -305,7 +312,7 @@ mod tests {
         assert!(channel.recv(socket.as_fd(), &mut [0; 9]).is_err());
 
         let (client, socket, channel) = ends();
-        linerate_sock::sockopt::set_linger_abort(client.tcp()).unwrap();
+        sockopt::set_linger_abort(client.tcp()).unwrap();
         drop(client);
         wait(&socket, Interest::READ);
         assert!(channel.send(socket.as_fd(), b"x").is_err());

@@ -1,4 +1,4 @@
-//! The seam for connections that are encrypted: the engine moves payload, and whoever opened the connection has the keys.
+//! The seam for encrypted connections: the engine moves payload, and the owner of the connection encrypts it.
 
 use std::fmt;
 
@@ -9,14 +9,14 @@ use linerate_sock::{Moved, SockError};
 ///
 /// The socket does not block while a flow has it, and no call waits.
 pub trait SecureChannel: fmt::Debug + Send + Sync {
-    /// Encrypts from `bytes`, and passes that to the kernel after what was encrypted before. Bytes that were taken count
-    /// as sent, although the kernel may not have room for all of their records yet.
+    /// Encrypts from `bytes` and writes the result to the socket; may take fewer bytes. Bytes that were taken count as
+    /// sent, even if a part of their records still waits for room in the socket.
     ///
     /// # Errors
     /// The connection is closed.
     fn send(&self, socket: BorrowedFd<'_>, bytes: &[u8]) -> Result<Moved, SockError>;
 
-    /// Passes what was encrypted to the kernel; true if all of it is there.
+    /// Writes encrypted bytes that still wait; true if none is left.
     ///
     /// # Errors
     /// The connection is closed.

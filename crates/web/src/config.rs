@@ -64,8 +64,8 @@ pub struct WebAssets {
 }
 
 impl WebConfig {
-    /// The names and addresses that the certificate of pages at this address has besides those of the host: the other
-    /// `names` under which they are reached, and the address if it says where.
+    /// Names for the certificate of pages at this address, in addition to those of the host: the other `names` of the
+    /// pages, and the address unless it is a loopback address or the unspecified one.
     #[must_use]
     pub fn certificate_names(address: SocketAddr, names: &[String]) -> Vec<String> {
         let ip = address.ip();

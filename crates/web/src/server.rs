@@ -46,7 +46,7 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_HEAD_BYTES: usize = 64 << 10;
 /// Time between two looks at a request whose first line is incomplete.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
-/// What is read of an encrypted connection to see whether it belongs to a test: more than a test's path takes.
+/// Most bytes of an encrypted connection that are read to detect a test. The path of a test is shorter.
 const MAX_START_BYTES: usize = 512;
 /// How often runs that wait for another host are checked.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -339,7 +339,7 @@ async fn keep_unless_test(stream: TcpStream, from: SocketAddr, handover: &PortHa
     TcpStream::from_std(refused).ok()
 }
 
-/// As [`keep_unless_test`], of an encrypted connection. What was read of it is read again.
+/// As [`keep_unless_test`], for an encrypted connection. The returned stream begins with the bytes that were read here.
 async fn keep_unless_encrypted_test(
     mut stream: TlsStream<TcpStream>,
     from: SocketAddr,

@@ -57,8 +57,8 @@ impl PortHandover {
         Ok(())
     }
 
-    /// Gives a connection after the handshake of TLS 1.3 to the server, with what was `received` of it. It must be one that
-    /// the server [takes](Self::takes).
+    /// Gives an encrypted connection to the server, after its handshake (TLS 1.3), with the bytes that were already
+    /// decrypted. Ask [`takes`](Self::takes) first.
     pub fn give_encrypted(
         &self,
         connection: TcpStream,

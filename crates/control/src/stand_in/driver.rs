@@ -291,9 +291,8 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Handles what is ready now on links that are older than this one, or on all. What they have told or that they have
-    /// ended was sent before a client came that was accepted just now, who may wait for it: a host has one test after
-    /// another.
+    /// Handles everything that is ready now on the links except `newest`. A client that was accepted just now may have
+    /// closed its previous test before it connected, and the stand-in has to learn of that first.
     fn step_before(&mut self, newest: Option<Link>) {
         let mut events = Events::with_capacity(MAX_EVENTS_PER_TURN);
         if self.core.links.poller().wait_ns(&mut events, Mono(0)).is_err() {

@@ -161,7 +161,7 @@ impl Links {
         }
     }
 
-    /// Whether what travels over a connection is encrypted.
+    /// Whether a connection is encrypted.
     pub(super) fn is_encrypted(&self, link: Link) -> bool {
         let kind = self.table.get(&link).map(|entry| &entry.kind);
         matches!(kind, Some(LinkSocket::Connection(connection)) if connection.channel.is_some())
@@ -186,7 +186,7 @@ impl Links {
             .all(|entry| matches!(entry.kind, LinkSocket::Listener(_) | LinkSocket::SharedPorts(..)))
     }
 
-    /// The links on which something was decrypted that nobody has read, of which no poll tells.
+    /// The links with decrypted data that was not read yet. The poller does not report them.
     pub(super) fn with_decrypted(&self) -> Vec<Link> {
         let has = |entry: &LinkEntry| matches!(&entry.kind, LinkSocket::Connection(c) if c.has_decrypted());
         self.table.iter().filter(|(_, entry)| has(entry)).map(|(link, _)| *link).collect()

@@ -110,7 +110,7 @@ impl BlockWriter<'_> {
         self.flush()
     }
 
-    /// Waits until the kernel has everything that was taken, unless the peer takes nothing for a while after the end.
+    /// Waits until all encrypted bytes are in the socket, but after the end not longer than for a last block.
     fn flush(&self) -> Result<(), SockError> {
         let mut given_up = Mono::FAR;
         while !self.feed.flush(self.socket)? && !self.flow.control.aborted() && !given_up.has_passed() {

@@ -168,7 +168,7 @@ impl Feed {
         }
     }
 
-    /// Whether everything that was taken is with the kernel. Passes on what is not, as far as there is room.
+    /// Writes encrypted bytes that still wait to the socket; true if none is left.
     pub(crate) fn flush(&self, fd: &impl AsFd) -> Result<bool, SockError> {
         match &self.method {
             FeedMethod::Encrypt(channel) => channel.flush(fd.as_fd()),
@@ -259,7 +259,7 @@ pub(crate) struct Drain {
     /// Whether what was read is acknowledged at once.
     quick_ack: bool,
     sink: Option<FileSink>,
-    /// What decrypts the bytes, if they are encrypted.
+    /// Decrypts the bytes; absent if they are not encrypted.
     channel: Option<Arc<dyn SecureChannel>>,
 }
 
