@@ -23,7 +23,7 @@ pub(super) struct NoWebArgs {
 
 impl NoWebArgs {
     /// Other names of the pages.
-    pub(super) fn names(&self) -> Option<&[String]> {
+    pub(super) fn names(&self) -> Option<Vec<String>> {
         None
     }
 
