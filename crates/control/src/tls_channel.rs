@@ -11,6 +11,11 @@ use rustls::Connection;
 
 /// What is read from the socket at once: a few records.
 const READ_BYTES: usize = 64 << 10;
+/// The same until a read was filled: most connections only ask for something.
+const FIRST_READ_BYTES: usize = 4 << 10;
+
+/// The call of an error whose cause is what the peer has sent.
+pub(crate) const DECRYPT: &str = "decrypt";
 
 /// An encrypted connection whose handshake is over. No call waits, as the socket does not block.
 #[derive(Debug)]
@@ -24,23 +29,48 @@ struct TlsState {
     undecrypted: std::ops::Range<usize>,
     /// Number of decrypted bytes that were not read yet.
     decrypted: usize,
+    end: TlsStreamEnd,
+    /// Whether nothing can be sent any more.
+    unwritable: bool,
+}
+
+/// The end of what the peer sends: announced by it, or because something cannot be decrypted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TlsStreamEnd {
+    /// It may send more.
+    Open,
+    /// No read has reported it.
+    Unreported,
+    /// A read has.
+    Reported,
 }
 
 impl TlsChannel {
     /// Goes on with a connection after its handshake.
     pub(crate) fn new(tls: Box<Connection>) -> Self {
-        Self(Mutex::new(TlsState { tls, arrived: Vec::new(), undecrypted: 0..0, decrypted: 0 }))
+        let mut state = TlsState {
+            tls,
+            arrived: Vec::new(),
+            undecrypted: 0..0,
+            decrypted: 0,
+            end: TlsStreamEnd::Open,
+            unwritable: false,
+        };
+        // What has come with the handshake. An error is reported by the first read.
+        let _ = state.process();
+        Self(Mutex::new(state))
     }
 
     /// Whether there is data to read that a poll of the socket does not report.
     pub(crate) fn has_arrived(&self) -> bool {
         let state = locked(&self.0);
-        state.decrypted > 0 || !state.undecrypted.is_empty()
+        state.decrypted > 0 || !state.undecrypted.is_empty() || state.end == TlsStreamEnd::Unreported
     }
 
     /// Whether encrypted bytes wait for room in the socket.
     pub(crate) fn is_blocked(&self) -> bool {
-        locked(&self.0).tls.wants_write()
+        let state = locked(&self.0);
+        !state.unwritable && state.tls.wants_write()
     }
 
     /// Announces the end of the stream to the peer.
@@ -79,14 +109,25 @@ impl SecureChannel for TlsChannel {
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     state.decrypted = 0;
-                    match state.decrypt(socket, taken == 0)? {
-                        Moved::Bytes(_) => {}
-                        Moved::Pending | Moved::Closed if taken > 0 => break,
-                        other => return Ok(other),
+                    match state.decrypt(socket, taken == 0) {
+                        Ok(Moved::Bytes(_)) => {}
+                        // What came before an error is delivered, and the next call reports it.
+                        _ if taken > 0 => break,
+                        Err(error) => match state.tls.reader().read(buffer) {
+                            Ok(count @ 1..) => taken = count,
+                            _ => {
+                                state.end = TlsStreamEnd::Reported;
+                                return Err(error);
+                            }
+                        },
+                        pending => return pending,
                     }
                 }
                 // The end, announced or not, as of a connection without encryption.
-                Ok(0) | Err(_) if taken == 0 => return Ok(Moved::Closed),
+                Ok(0) | Err(_) if taken == 0 => {
+                    state.end = TlsStreamEnd::Reported;
+                    return Ok(Moved::Closed);
+                }
                 Ok(_) | Err(_) => break,
             }
         }
@@ -101,7 +142,10 @@ impl TlsState {
             match self.tls.write_tls(&mut socket) {
                 Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
-                Err(error) => return Err(socket.error.unwrap_or_else(|| SockError::new("send", error))),
+                Err(error) => {
+                    self.unwritable = true;
+                    return Err(socket.error.unwrap_or_else(|| SockError::new("send", error)));
+                }
             }
         }
         Ok(true)
@@ -110,13 +154,22 @@ impl TlsState {
     /// Decrypts more of what has arrived, and reads the socket for it if it `may_read`. Bytes are those that were
     /// processed, which may be a part of a record.
     fn decrypt(&mut self, socket: BorrowedFd<'_>, may_read: bool) -> Result<Moved, SockError> {
+        // An error stays: of what the peer sends after it, nothing can be decrypted.
+        self.process()?;
         if self.undecrypted.is_empty() {
             if !may_read {
                 return Ok(Moved::Pending);
             }
-            self.arrived.resize(READ_BYTES, 0);
+            if self.arrived.is_empty() {
+                self.arrived.resize(FIRST_READ_BYTES, 0);
+            }
             match stream::recv(&socket, &mut self.arrived)? {
-                Moved::Bytes(count) => self.undecrypted = 0..count,
+                Moved::Bytes(count) => {
+                    self.undecrypted = 0..count;
+                    if count == self.arrived.len() {
+                        self.arrived.resize(READ_BYTES, 0);
+                    }
+                }
                 Moved::Closed => {
                     // Its reader reports the end of the connection.
                     let _ = self.tls.read_tls(&mut io::empty());
@@ -126,7 +179,7 @@ impl TlsState {
             }
         }
         let mut rest = &self.arrived[self.undecrypted.clone()];
-        let used = self.tls.read_tls(&mut rest).map_err(|source| SockError::new("decrypt", source))?;
+        let used = self.tls.read_tls(&mut rest).map_err(|source| SockError::new(DECRYPT, source))?;
         self.undecrypted.start += used;
         if used == 0 {
             // Nothing counts after the end that the peer has announced.
@@ -139,9 +192,25 @@ impl TlsState {
     }
 
     fn process(&mut self) -> Result<(), SockError> {
-        let failed = |error| SockError::new("decrypt", io::Error::new(ErrorKind::InvalidData, error));
-        self.decrypted = self.tls.process_new_packets().map_err(failed)?.plaintext_bytes_to_read();
-        Ok(())
+        match self.tls.process_new_packets() {
+            Ok(state) => {
+                self.decrypted = state.plaintext_bytes_to_read();
+                if state.peer_has_closed() {
+                    self.note_end();
+                }
+                Ok(())
+            }
+            Err(error) => {
+                self.note_end();
+                Err(SockError::new(DECRYPT, io::Error::new(ErrorKind::InvalidData, error)))
+            }
+        }
+    }
+
+    fn note_end(&mut self) {
+        if self.end == TlsStreamEnd::Open {
+            self.end = TlsStreamEnd::Unreported;
+        }
     }
 }
 
@@ -183,140 +252,4 @@ impl Write for SocketWriter<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use linerate_sock::handle::AsFd;
-    use linerate_sock::poll::{Interest, wait_for};
-    use linerate_sock::{clock, queues, sockopt, tcp_info};
-    use std::net::TcpStream;
-    use std::time::Duration;
-
-    use super::*;
-    use crate::control_stream::tests::{encrypted, read};
-    use crate::control_stream::{Arrival, ControlStream};
-
-    /// A client, and the server's end as a flow has it.
-    fn ends() -> (ControlStream, TcpStream, TlsChannel) {
-        let (client, server) = encrypted(5);
-        let (socket, channel, rest) = server.into_channel();
-        assert_eq!(rest, b"");
-        (client, socket, channel.unwrap())
-    }
-
-    fn pattern(length: u32) -> Vec<u8> {
-        (0..length).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
-    }
-
-    /// Waits for the socket at most a moment.
-    fn wait(socket: &TcpStream, interest: Interest) {
-        wait_for(socket, interest, clock::now() + Duration::from_millis(100)).unwrap();
-    }
-
-    #[test]
-    fn blocks_arrive_in_order_and_each_adds_what_its_records_add() {
-        let (mut client, socket, channel) = ends();
-        // As blocks of ndt7: the last record of each is a short one.
-        let (block, blocks) = (pattern(65_546), 300);
-        // Smaller than all blocks together, whatever the defaults of this system are.
-        sockopt::set_snd_buf(&socket, 64 << 10).unwrap();
-        sockopt::set_rcv_buf(client.tcp(), 64 << 10).unwrap();
-        // What belongs to the handshake does not count.
-        let deadline = clock::now() + Duration::from_secs(10);
-        while queues::unacknowledged(&socket).unwrap() > 0 {
-            assert!(!deadline.has_passed());
-            wait(&socket, Interest::READ);
-        }
-        let before = tcp_info(&socket).unwrap().bytes_acked.unwrap();
-        let (go, may_read) = std::sync::mpsc::channel();
-        let reading = std::thread::spawn(move || {
-            let (mut received, mut buffer) = (Vec::new(), [0; 30_011]);
-            // It starts when the buffers are full.
-            may_read.recv().unwrap();
-            while received.len() < blocks * 65_546 {
-                match read(&mut client, &mut buffer) {
-                    Arrival::Bytes(count) => received.extend_from_slice(&buffer[..count]),
-                    Arrival::Nothing => {}
-                    Arrival::Closed => break,
-                }
-            }
-            (received, client)
-        });
-        for _ in 0..blocks {
-            let mut rest = block.as_slice();
-            while !rest.is_empty() {
-                let moved = channel.send(socket.as_fd(), rest).unwrap();
-                rest = &rest[moved.bytes()..];
-                if moved == Moved::Pending {
-                    let _ = go.send(());
-                    wait(&socket, Interest::WRITE);
-                }
-            }
-        }
-        // Fails the reader if the buffers were never full.
-        drop(go);
-        while !channel.flush(socket.as_fd()).unwrap() {
-            wait(&socket, Interest::WRITE);
-        }
-        let (received, _client) = reading.join().unwrap();
-        assert!(received.chunks(block.len()).all(|part| part == block), "{}", received.len());
-        assert_eq!(received.len(), blocks * block.len());
-        assert!(!channel.is_blocked());
-        // Five records a block: what the figures of downloads rely on.
-        let all = blocks as u64 * (65_546 + 5 * 22);
-        let deadline = clock::now() + Duration::from_secs(10);
-        while tcp_info(&socket).unwrap().bytes_acked.unwrap() - before < all {
-            assert!(!deadline.has_passed());
-            wait(&socket, Interest::READ);
-        }
-        assert_eq!(tcp_info(&socket).unwrap().bytes_acked.unwrap() - before, all);
-    }
-
-    #[test]
-    fn what_arrives_is_read_in_parts_of_any_length_to_its_end() {
-        let (mut client, socket, channel) = ends();
-        let sent = pattern(3_000_000);
-        let sending = {
-            let sent = sent.clone();
-            std::thread::spawn(move || {
-                client.queue(&sent);
-                while client.unsent() > 0 {
-                    client.flush();
-                    wait(client.tcp(), Interest::WRITE);
-                }
-                client.flush_at_end();
-                // It has read nothing: closed now, it would reset the connection, and what is on its way would be lost.
-                client
-            })
-        };
-        let (mut received, mut lengths) = (Vec::new(), [1, 16_383, 16_385, 65_536, 7].into_iter().cycle());
-        let mut buffer = vec![0; 65_536];
-        let end = loop {
-            let part = &mut buffer[..lengths.next().unwrap()];
-            match channel.recv(socket.as_fd(), part).unwrap() {
-                Moved::Bytes(count) => received.extend_from_slice(&part[..count]),
-                Moved::Pending => {
-                    assert!(!channel.has_arrived(), "a poll would not tell of it");
-                    wait(&socket, Interest::READ);
-                }
-                Moved::Closed => break channel.recv(socket.as_fd(), &mut buffer).unwrap(),
-            }
-        };
-        drop(sending.join().unwrap());
-        assert!(received == sent, "{} bytes", received.len());
-        assert_eq!(end, Moved::Closed);
-    }
-
-    #[test]
-    fn a_record_that_cannot_be_decrypted_is_an_error_and_a_lost_connection_too() {
-        let (client, socket, channel) = ends();
-        let mut tcp = client.into_tcp();
-        tcp.write_all(&[23, 3, 3, 0, 17, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17]).unwrap();
-        wait(&socket, Interest::READ);
-        assert!(channel.recv(socket.as_fd(), &mut [0; 9]).is_err());
-
-        let (client, socket, channel) = ends();
-        sockopt::set_linger_abort(client.tcp()).unwrap();
-        drop(client);
-        wait(&socket, Interest::READ);
-        assert!(channel.send(socket.as_fd(), b"x").is_err());
-    }
-}
+mod tests;

@@ -320,7 +320,11 @@ impl Front {
             return;
         }
         let Some(port) = self.shared.ports.get(port_index).map(|port| port.number) else { return };
-        let claimed = self.shared.inboxes().find(|inbox| inbox.claims(port, peer.ip())).cloned();
+        let is_encrypted = connection.is_encrypted();
+        let takes = |inbox: &&Arc<Inbox>| {
+            (!is_encrypted || inbox.tool.is_served_within_tls()) && inbox.claims(port, peer.ip())
+        };
+        let claimed = self.shared.inboxes().find(takes).cloned();
         if let Some(inbox) = claimed {
             return self.hand_over(&inbox, port, connection, peer, received);
         }

@@ -12,6 +12,7 @@ use linerate_sock::SockError;
 use linerate_units::Timestamp;
 
 use super::server_ports::MeasurementRefusal;
+use crate::tls_channel::DECRYPT;
 
 /// An [`Input`] that owns its data.
 #[derive(Debug)]
@@ -90,10 +91,15 @@ pub(super) fn reason(error: &io::Error) -> SystemError {
 /// Like [`reason`], for an error of a socket.
 pub(super) fn reason_of(error: &SockError) -> SystemError {
     const ENOENT: i32 = 2;
+    const EPROTO: i32 = 71;
     let mut reason = reason(&error.source);
     // The error text then lists the available algorithms and has no number. No other socket call does that.
     if error.op == "set TCP_CONGESTION" && reason.errno == 0 {
         reason.errno = ENOENT;
+    }
+    // The peer has done it, and reasons without a number are those of this end.
+    if error.op == DECRYPT && reason.errno == 0 {
+        reason.errno = EPROTO;
     }
     reason
 }
@@ -106,6 +112,13 @@ pub(super) fn own_reason(text: impl Into<String>) -> SystemError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_peer_has_encrypted_wrongly_is_no_reason_of_this_end() {
+        let error = SockError::new(DECRYPT, io::Error::new(io::ErrorKind::InvalidData, "bad record"));
+        let reason = reason_of(&error);
+        assert!(reason.errno != own_reason("stopped").errno && reason.text == "bad record", "{reason:?}");
+    }
 
     #[test]
     fn errors_have_the_texts_of_strerror() {

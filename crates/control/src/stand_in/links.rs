@@ -265,7 +265,7 @@ impl Links {
     fn update_interest(&mut self, link: Link) {
         let over = self.table.get(&link).is_some_and(|entry| match &entry.kind {
             LinkSocket::Connection(c) => {
-                c.closing.is_some() && !c.has_unsent() && c.lent == 0 || c.discarded()
+                c.closing.is_some() && c.lent == 0 && !c.has_unsent() || c.discarded()
             }
             LinkSocket::Datagrams(datagrams) => datagrams.closed && datagrams.lent == 0,
             _ => false,

@@ -90,14 +90,20 @@ impl StandInConnection {
 
     /// What the poller should wait for.
     pub(super) fn interest(&self) -> Option<Interest> {
-        let read = !self.read_over && !self.held && self.closing.is_none();
-        match (read, self.has_unsent()) {
-            _ if self.lent > 0 => None,
+        // A flow that has the connection may hold the lock of its encryption.
+        if self.lent > 0 {
+            return None;
+        }
+        match (self.may_read(), self.has_unsent()) {
             (true, true) => Some(Interest::BOTH),
             (true, false) => Some(Interest::READ),
             (false, true) => Some(Interest::WRITE),
             (false, false) => None,
         }
+    }
+
+    fn may_read(&self) -> bool {
+        !self.read_over && !self.held && self.closing.is_none()
     }
 
     /// Whether there are unsent bytes.
@@ -109,7 +115,7 @@ impl StandInConnection {
     /// Whether there is something to read now of which a poll of the socket does not know.
     pub(super) fn has_decrypted(&self) -> bool {
         let has = |channel: &Arc<TlsChannel>| channel.has_arrived();
-        self.channel.as_ref().is_some_and(has) && self.interest().is_some_and(|wants| wants.read)
+        self.lent == 0 && self.may_read() && self.channel.as_ref().is_some_and(has)
     }
 
     /// Tells the peer that an encrypted connection ends.
