@@ -23,7 +23,7 @@ use crate::link_direction::{LinkDirection, QueueDiscipline, TooBig};
 use crate::packet_batch::PacketBatch;
 use crate::topology::{Topology, TopologyLink};
 use directed_link::DirectedLink;
-use switch::ForwardingTable;
+use switch::{ForwardingTable, SharedMemory};
 
 /// What a switch needs to know of a batch in addition to its packet lengths.
 pub trait Ethernet: PacketBatch {
@@ -65,6 +65,12 @@ pub struct AttachmentPoint {
 enum Node {
     Host(usize),
     Switch(usize),
+}
+
+impl Node {
+    const fn is_host(self) -> bool {
+        matches!(self, Self::Host(_))
+    }
 }
 
 /// A batch that reached a host.
@@ -120,7 +126,7 @@ impl<T: Ethernet> Fabric<T> {
                     switches[switch].wires.push(number);
                 }
                 let seed = topology.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(number as u64);
-                let direction = seen_from(from, link, &link.directions[side]);
+                let direction = at_sending_end(from.is_host(), link, &link.directions[side]);
                 let name = format!("{}>{}", link.ends[side], link.ends[1 - side]);
                 wires.push(DirectedLink::new(name, link, direction, seed));
                 ends.push((from, to));
@@ -214,7 +220,7 @@ impl<T: Ethernet> Fabric<T> {
     ) {
         let wire = 2 * number + side;
         let (Some((from, _)), Some(target)) = (self.ends.get(wire), self.wires.get_mut(wire)) else { return };
-        target.set(now, seen_from(*from, link, direction));
+        target.set(now, at_sending_end(from.is_host(), link, direction));
         self.compute_min_delays();
         self.plan(wire);
     }
@@ -255,20 +261,23 @@ impl<T: Ethernet> Fabric<T> {
             }
             return;
         }
-        let limit = match self.ends[wire].0 {
-            Node::Switch(switch) => self.room(now, switch, wire),
+        let shared = match self.ends[wire].0 {
+            Node::Switch(switch) => self.shared_memory(now, switch),
             Node::Host(_) => None,
         };
-        self.wires[wire].push(now, batch, limit);
+        self.wires[wire].push(now, batch, shared);
         self.collect(now, wire);
     }
 
-    /// How much of the memory shared by the ports of its switch a wire may use.
-    fn room(&self, now: Timestamp, switch: usize, wire: usize) -> Option<u64> {
+    /// The memory shared by the ports of a switch. Each member of a LAG is a port.
+    fn shared_memory(&self, now: Timestamp, switch: usize) -> Option<SharedMemory> {
         let shared = self.switches[switch].shared?;
-        let own = self.wires[wire].waiting(now);
-        let all = self.switches[switch].wires.iter().map(|&port| self.wires[port].waiting(now)).sum();
-        Some(switch::limit(&shared, self.switches[switch].wires.len(), own, all))
+        let wires = || self.switches[switch].wires.iter().map(|&wire| &self.wires[wire]);
+        Some(SharedMemory {
+            shared,
+            ports: wires().map(DirectedLink::members).sum(),
+            waiting: wires().map(|wire| wire.waiting(now)).sum(),
+        })
     }
 
     /// Forwards what has left a wire, and schedules its next event.
@@ -320,11 +329,11 @@ impl<T: Ethernet> Fabric<T> {
     }
 }
 
-/// A link direction as configured at its sending end: a host's queue is that of its kernel and its NIC, not
-/// that of a switch.
-fn seen_from(from: Node, link: &TopologyLink, direction: &LinkDirection) -> LinkDirection {
+/// A direction of a link as its sending end has it: the queue of a host is that of its NIC, not that of a switch.
+#[must_use]
+pub fn at_sending_end(is_host: bool, link: &TopologyLink, direction: &LinkDirection) -> LinkDirection {
     let mut direction = direction.clone();
-    if let Node::Host(_) = from {
+    if is_host {
         direction.discipline = QueueDiscipline::TailDrop;
         let late = direction.rate.map_or(0, |rate| (rate.bps() / 8.0 * MIN_NIC_BUFFER_SECONDS) as u64);
         direction.buffer = Bytes::new(direction.buffer.get().max(MIN_NIC_BUFFER_BYTES + late));

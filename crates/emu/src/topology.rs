@@ -130,6 +130,29 @@ impl Topology {
         Some(links.into_iter().filter_map(|at| self.links.get(at)).collect())
     }
 
+    /// The most bytes that can wait at an end of a link, in the queues of all its members together, while no other
+    /// port uses the shared buffer of a switch.
+    #[must_use]
+    pub fn buffer_alone(&self, link: &TopologyLink, end: usize) -> Bytes {
+        let node = &link.ends[end];
+        let members = f64::from(link.members);
+        let shared =
+            self.switches.iter().find(|switch| switch.name == *node).and_then(|switch| switch.shared);
+        let bytes = match shared {
+            None => link.directions[end].buffer.get() as f64 * members,
+            Some(SharedBuffer { capacity, policy: BufferSharing::Static }) => {
+                let links = self.links.iter().filter(|other| other.ends.contains(node));
+                let ports: u32 = links.map(|other| other.members).sum();
+                capacity.get() as f64 * members / f64::from(ports)
+            }
+            // x = n alpha (1 - x).
+            Some(SharedBuffer { capacity, policy: BufferSharing::Dynamic { alpha } }) => {
+                capacity.get() as f64 * (members * alpha / (1.0 + members * alpha))
+            }
+        };
+        Bytes::new(bytes as u64)
+    }
+
     /// The host of that name.
     #[must_use]
     pub fn host(&self, name: &str) -> Option<&TopologyHost> {

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use linerate_units::{Bytes, Ratio, Span, Timestamp};
 
 use super::packet_accounting::{MemberCounts, PacketAccounting, PortCounts};
+use super::switch::SharedMemory;
 use crate::link_direction::{LinkDirection, Loss};
 use crate::packet_batch::PacketBatch;
 use crate::port::Port;
@@ -88,25 +89,31 @@ impl<T: PacketBatch> DirectedLink<T> {
         self.ports.iter().map(|port| port.waiting(now)).sum()
     }
 
-    /// Accepts a batch; `limit` is how many bytes of a shared memory it may use.
-    pub(super) fn push(&mut self, now: Timestamp, batch: T, limit: Option<u64>) {
+    /// Number of its members, each with a queue and a line.
+    pub(super) fn members(&self) -> usize {
+        self.ports.len()
+    }
+
+    /// Accepts a batch, into memory that is shared with other ports or its own.
+    pub(super) fn push(&mut self, now: Timestamp, batch: T, shared: Option<SharedMemory>) {
         match &mut self.policer {
-            None => self.enqueue(now, batch, limit),
+            None => self.enqueue(now, batch, shared),
             Some(policer) => {
                 policer.push(now, batch);
                 while let Some(batch) = self.policer.as_mut().and_then(|policer| policer.pop(now)) {
-                    self.enqueue(now, batch, limit);
+                    self.enqueue(now, batch, shared);
                 }
             }
         }
         self.run(now);
     }
 
-    fn enqueue(&mut self, now: Timestamp, batch: T, limit: Option<u64>) {
+    fn enqueue(&mut self, now: Timestamp, batch: T, shared: Option<SharedMemory>) {
         let member = if self.ports.len() > 1 { self.lag.member(&batch) } else { 0 };
-        match limit {
-            Some(limit) => self.ports[member].push_within(now, batch, limit),
-            None => self.ports[member].push(now, batch),
+        let port = &mut self.ports[member];
+        match shared {
+            Some(shared) => port.push_within(now, batch, shared.limit(port.waiting(now))),
+            None => port.push(now, batch),
         }
     }
 

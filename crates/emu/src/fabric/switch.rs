@@ -40,23 +40,34 @@ fn is_group(address: [u8; 6]) -> bool {
     address[0] & 1 == 1
 }
 
-/// How many bytes of a shared memory a port may use: `own` bytes are waiting at it, `all` in all `ports`
-/// together.
-///
-/// With a dynamic threshold a packet is accepted while the port holds less than alpha times the free memory. A
-/// batch is many packets, and each reduces the free memory: the bytes `x` that fit satisfy `own + x <= alpha
-/// (capacity - all - x)`.
-///
-/// # Source
-/// Choudhury and Hahne, Dynamic Queue Length Thresholds for Shared-Memory Packet Switches, 1998
-pub(super) fn limit(shared: &SharedBuffer, ports: usize, own: u64, all: u64) -> u64 {
-    let capacity = shared.capacity.get();
-    let free = capacity.saturating_sub(all);
-    match shared.policy {
-        BufferSharing::Static => (capacity / ports.max(1) as u64).min(own + free),
-        BufferSharing::Dynamic { alpha } => {
-            let fits = (alpha * free as f64 - own as f64) / (1.0 + alpha);
-            own + (fits.max(0.0) as u64).min(free)
+/// The memory shared by the ports of a switch.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SharedMemory {
+    pub(super) shared: SharedBuffer,
+    /// Number of the ports.
+    pub(super) ports: usize,
+    /// Bytes that wait in all of them together.
+    pub(super) waiting: u64,
+}
+
+impl SharedMemory {
+    /// How many bytes of it a port may use at which `own` bytes wait.
+    ///
+    /// With a dynamic threshold a packet is accepted while the port holds less than alpha times the free memory. A
+    /// batch is many packets, and each reduces the free memory: the bytes `x` that fit satisfy `own + x <= alpha
+    /// (capacity - waiting - x)`.
+    ///
+    /// # Source
+    /// Choudhury and Hahne, Dynamic Queue Length Thresholds for Shared-Memory Packet Switches, 1998
+    pub(super) fn limit(&self, own: u64) -> u64 {
+        let capacity = self.shared.capacity.get();
+        let free = capacity.saturating_sub(self.waiting);
+        match self.shared.policy {
+            BufferSharing::Static => (capacity / self.ports.max(1) as u64).min(own + free),
+            BufferSharing::Dynamic { alpha } => {
+                let fits = (alpha * free as f64 - own as f64) / (1.0 + alpha);
+                own + (fits.max(0.0) as u64).min(free)
+            }
         }
     }
 }
@@ -68,6 +79,10 @@ mod tests {
 
     fn dynamic(alpha: f64) -> SharedBuffer {
         SharedBuffer { capacity: Bytes::new(1_000_000), policy: BufferSharing::Dynamic { alpha } }
+    }
+
+    fn limit(shared: &SharedBuffer, ports: usize, own: u64, waiting: u64) -> u64 {
+        SharedMemory { shared: *shared, ports, waiting }.limit(own)
     }
 
     #[test]

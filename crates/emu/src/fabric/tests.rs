@@ -420,3 +420,28 @@ fn each_flow_of_a_lag_keeps_its_member_and_members_add_up() {
     let port = &fabric.ports(at(START + SECOND))[3];
     assert_eq!(port.members.iter().map(|member| member.packets).collect::<Vec<_>>(), [100, 100]);
 }
+
+/// What waits at the members of a LAG when two flows have sent more than a switch can keep.
+fn waiting_at_members(policy: BufferSharing) -> Vec<u64> {
+    let mut topology = star(2, &direction(1000.0), false);
+    topology.links[1].members = 2;
+    topology.links[1].hash = HashFields { ip: true, ..HashFields::default() };
+    topology.switches[0].shared = Some(SharedBuffer { capacity: Bytes::new(1_500_000), policy });
+    let mut fabric = network(&topology);
+    for number in 0..2000 {
+        fabric.input(at(START), attachment(0), batch(0, 1, number..number + 1));
+        fabric.input(at(START), attachment(0), SentPackets { from: 9, ..batch(9, 1, number..number + 1) });
+    }
+    fabric.ports(at(START))[3].members.iter().map(|member| member.queue_bytes.get()).collect()
+}
+
+#[test]
+fn each_member_of_a_lag_is_a_port_of_its_own_in_a_shared_buffer() {
+    let near = |bytes: u64, share: u64| (share - 2 * 1514..=share + 1514).contains(&bytes);
+    // Two congested ports at alpha 1 have a third of the memory each.
+    let dynamic = waiting_at_members(BufferSharing::Dynamic { alpha: 1.0 });
+    assert!(dynamic.iter().all(|&bytes| near(bytes, 500_000)), "{dynamic:?}");
+    // Three ports: that of the other host and two members.
+    let fixed = waiting_at_members(BufferSharing::Static);
+    assert!(fixed.iter().all(|&bytes| near(bytes, 500_000)), "{fixed:?}");
+}

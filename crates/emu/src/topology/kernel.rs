@@ -10,9 +10,9 @@ mod queueing;
 
 use std::fmt;
 
-use linerate_units::{Bitrate, Bytes};
+use linerate_units::Bitrate;
 
-use super::{BufferSharing, SharedBuffer, Topology, TopologyHost, TopologyLink};
+use super::{Topology, TopologyHost, TopologyLink};
 use crate::link_direction::LinkDirection;
 
 /// One command: a program and its arguments.
@@ -85,9 +85,9 @@ pub fn commands(topology: &Topology, lab: &str) -> Commands {
         up.extend(host_commands(topology, lab, host));
     }
     for link in &topology.links {
-        for (side, direction) in link.directions.iter().enumerate() {
+        for side in 0..link.ends.len() {
             let [ns, device] = port(topology, lab, link, side);
-            up.extend(queueing::commands(&ns, &device, &as_one_queue(topology, link, side, direction)));
+            up.extend(queueing::commands(&ns, &device, &as_one_queue(topology, link, side)));
         }
     }
     let down =
@@ -151,31 +151,12 @@ fn host_commands(topology: &Topology, lab: &str, host: &TopologyHost) -> Vec<Ker
 
 /// A direction as a single device can model it: a LAG as one fast line, a shared buffer as a part for each
 /// port.
-fn as_one_queue(
-    topology: &Topology,
-    link: &TopologyLink,
-    side: usize,
-    direction: &LinkDirection,
-) -> LinkDirection {
-    let node = &link.ends[side];
-    let members = f64::from(link.members);
-    let shared =
-        topology.switches.iter().find(|switch| switch.name == *node).and_then(|switch| switch.shared);
-    let buffer = match shared {
-        None => direction.buffer.get() as f64 * members,
-        Some(SharedBuffer { capacity, policy: BufferSharing::Static }) => {
-            let links = topology.links.iter().filter(|other| other.ends.contains(node));
-            let ports: u32 = links.map(|other| other.members).sum();
-            capacity.get() as f64 * members / f64::from(ports)
-        }
-        // How much the ports of the link may use while no other port uses any: x = n alpha (1 - x).
-        Some(SharedBuffer { capacity, policy: BufferSharing::Dynamic { alpha } }) => {
-            capacity.get() as f64 * (members * alpha / (1.0 + members * alpha))
-        }
-    };
-    let immediate = !link.nic && topology.host(node).is_some();
-    let rate = direction.rate.filter(|_| !immediate).and_then(|rate| Bitrate::from_bps(rate.bps() * members));
-    LinkDirection { rate, buffer: Bytes::new(buffer as u64), ..direction.clone() }
+fn as_one_queue(topology: &Topology, link: &TopologyLink, side: usize) -> LinkDirection {
+    let immediate = !link.nic && topology.host(&link.ends[side]).is_some();
+    let direction = link.directions[side].clone();
+    let rate = direction.rate.filter(|_| !immediate);
+    let rate = rate.and_then(|rate| Bitrate::from_bps(rate.bps() * f64::from(link.members)));
+    LinkDirection { rate, buffer: topology.buffer_alone(link, side), ..direction }
 }
 
 #[cfg(test)]
