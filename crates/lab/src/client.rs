@@ -1,9 +1,10 @@
 //! Requests to the switch of a running lab.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
+
+use linerate_sock::local;
 
 use crate::control_protocol::{Answer, Ask};
 
@@ -39,7 +40,7 @@ pub enum AskError {
 /// # Errors
 /// The switch is gone or does not answer, refuses, or its answer is not understood.
 pub fn ask(path: &Path, question: &Ask, patience: Duration) -> Result<Answer, AskError> {
-    let mut stream = UnixStream::connect(path).map_err(AskError::Gone)?;
+    let mut stream = local::connect(path, patience).map_err(|error| AskError::Gone(error.source))?;
     stream.set_read_timeout(Some(patience)).map_err(AskError::Gone)?;
     stream.set_write_timeout(Some(patience)).map_err(AskError::Gone)?;
     let mut line = serde_json::to_string(question).map_err(|_| AskError::Strange)?;

@@ -10,7 +10,7 @@ use linerate_sock::clock::{self, Mono};
 use linerate_sock::poll::EventFd;
 use linerate_sock::thread;
 
-use crate::control_protocol::{Answer, Ask, HostStatus, PortStatus, Status};
+use crate::control_protocol::{Answer, Ask, HostStatus, LinkStatus, PortStatus, Status};
 use crate::history::{History, Past};
 use crate::host_nic::HostNic;
 use crate::switch::{LATE_BOUND_NS, SwitchOrder, SwitchReport};
@@ -158,15 +158,14 @@ impl ControlState {
         let recent = self.past(History::last_second).recent();
         let mut keeping_up = report.keeping_up;
         keeping_up.cpu = recent.as_ref().map_or(0.0, |recent| recent.cpu);
+        let links = LinkStatus::all_of(&topology);
         let port = |(number, counts): (usize, linerate_emu::fabric::PortCounts)| {
             let last = recent.as_ref().and_then(|r| r.ports.get(number).copied());
             let last = last.unwrap_or_default();
-            let link = &topology.links[number / 2];
+            let link = &links[number / 2];
             PortStatus {
                 link: link.name.clone(),
-                rate_bps: link.directions[number % 2]
-                    .rate
-                    .map(|rate| rate.bps() * f64::from(link.members.max(1))),
+                rate_bps: link.directions[number % 2].rate_bps,
                 wire_bps: last.wire_bps,
                 pps: last.pps,
                 busy: last.busy,
@@ -185,7 +184,9 @@ impl ControlState {
             rootless: self.rootless,
             up_ns: Some(clock::now().as_ns().saturating_sub(self.epoch.as_ns())),
             hosts: self.hosts.clone(),
+            switches: topology.switches.iter().map(|switch| switch.name.clone()).collect(),
             ports: report.ports.into_iter().enumerate().map(port).collect(),
+            links,
             packet_accounting: report.packet_accounting,
             keeping_up,
             notes: self.notes.clone(),

@@ -3,7 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use linerate_emu::fabric::{PacketAccounting, PortCounts};
+use linerate_emu::fabric::{PacketAccounting, PortCounts, at_sending_end};
+use linerate_emu::topology::{Topology, TopologyLink};
+use linerate_units::Bitrate;
 
 /// A request to the switch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,7 +68,14 @@ pub struct Status {
     pub up_ns: Option<u64>,
     /// The hosts.
     pub hosts: Vec<HostStatus>,
-    /// The ports.
+    /// Names of the switches between them.
+    #[serde(default)]
+    pub switches: Vec<String>,
+    /// The links as they are now.
+    #[serde(default)]
+    pub links: Vec<LinkStatus>,
+    /// The counters of the ports: of each link, the port at its first end, then the port at its second end. None in a
+    /// lab of the kernel.
     pub ports: Vec<PortStatus>,
     /// What happened to every packet.
     pub packet_accounting: PacketAccounting,
@@ -87,6 +96,69 @@ pub struct HostStatus {
     pub address6: String,
     /// Its network namespace: a name for `ip netns exec`, or a path for `nsenter --net=`.
     pub netns: String,
+}
+
+/// A link of a lab, between two hosts or switches.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LinkStatus {
+    /// Its name, as `lab set link.NAME` takes it.
+    pub name: String,
+    /// The hosts or switches at its ends.
+    pub ends: [String; 2],
+    /// Number of its members; 1 unless it is a LAG.
+    pub members: u32,
+    /// The direction from each of the two ends.
+    pub directions: [DirectionStatus; 2],
+}
+
+impl LinkStatus {
+    /// The links of a topology, in its order.
+    pub(crate) fn all_of(topology: &Topology) -> Vec<Self> {
+        let direction = |link: &TopologyLink, end: usize| {
+            let is_host = topology.host(&link.ends[end]).is_some();
+            let members = link.members.max(1);
+            let direction = at_sending_end(is_host, link, &link.directions[end]);
+            let bps = |rate: Option<Bitrate>| rate.map(|rate| rate.bps() * f64::from(members));
+            let shaped = direction.shape.map(|bucket| bucket.rate);
+            let slowest = match (direction.rate, shaped) {
+                (Some(line), Some(shaped)) if shaped < line => Some(shaped),
+                (line, shaped) => line.or(shaped),
+            };
+            DirectionStatus {
+                rate_bps: bps(direction.rate),
+                drain_bps: bps(slowest),
+                buffer_bytes: match is_host {
+                    true => direction.buffer.get() * u64::from(members),
+                    false => topology.buffer_alone(link, end).get(),
+                },
+                delay_ns: direction.delay.as_ns(),
+            }
+        };
+        let link = |link: &TopologyLink| Self {
+            name: link.name.clone(),
+            ends: link.ends.clone(),
+            members: link.members.max(1),
+            directions: [direction(link, 0), direction(link, 1)],
+        };
+        topology.links.iter().map(link).collect()
+    }
+}
+
+/// One direction of a link, as the port at its sending end has it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DirectionStatus {
+    /// Line rate, of all members together; absent: unlimited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_bps: Option<f64>,
+    /// The rate at which its queue drains: that of the line, or of a slower shaper; absent: unlimited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drain_bps: Option<f64>,
+    /// The most bytes that can wait in front of the line, in the queues of all members together, while no other port
+    /// uses the shared buffer of a switch. At a host that is the memory of its NIC; in front of it is the queue of the
+    /// host's kernel, which the switch does not see.
+    pub buffer_bytes: u64,
+    /// Propagation delay.
+    pub delay_ns: u64,
 }
 
 /// A port of a lab.

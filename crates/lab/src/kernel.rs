@@ -7,7 +7,7 @@ use std::process::Command;
 use linerate_sock::proc;
 use linerate_sock::userns::effective_user;
 
-use crate::control_protocol::{HostStatus, KeepingUp, Status};
+use crate::control_protocol::{HostStatus, KeepingUp, LinkStatus, Status};
 use crate::folder::LabFolder;
 use crate::journal::{self, LabJournal};
 use crate::lab_resources::{UserNotes, make_netns, open_journal};
@@ -143,6 +143,8 @@ fn status_of(topology: &Topology, name: &LabName, cannot: Vec<String>) -> Status
         rootless: false,
         up_ns: None,
         hosts: topology.hosts.iter().map(host).collect(),
+        switches: topology.switches.iter().map(|switch| switch.name.clone()).collect(),
+        links: LinkStatus::all_of(topology),
         ports: Vec::new(),
         packet_accounting: PacketAccounting::default(),
         keeping_up: KeepingUp::default(),

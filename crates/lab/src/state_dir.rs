@@ -10,7 +10,7 @@ use linerate_config::hint;
 use linerate_sock::clock;
 
 use crate::client::{AskError, ask};
-use crate::control_protocol::{Answer, Ask, Status};
+use crate::control_protocol::{Answer, Ask, PortHistory, Status};
 use crate::kernel;
 use crate::{LabName, LabResourceError, Swept, folder_of, is_up, labs, run_dir, sweep, switch_pid, undo};
 use linerate_emu::topology::Topology;
@@ -252,6 +252,19 @@ impl LabHandle {
         }
         match self.ask(&Ask::Status, patience)? {
             Answer::Status(status) => Ok(*status),
+            _ => Err(AskError::Strange),
+        }
+    }
+
+    /// The counters of its ports over the last `range`, as far back as its switch remembers.
+    ///
+    /// # Errors
+    /// See [`ask`]; there is no switch.
+    pub fn history(&self, range: Duration, patience: Duration) -> Result<PortHistory, AskError> {
+        let to_ns = clock::now().as_ns();
+        let from_ns = to_ns.saturating_sub(u64::try_from(range.as_nanos()).unwrap_or(u64::MAX));
+        match self.ask(&Ask::Witness { from_ns, to_ns }, patience)? {
+            Answer::Witness(history) => Ok(history),
             _ => Err(AskError::Strange),
         }
     }
