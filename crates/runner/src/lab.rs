@@ -16,12 +16,11 @@ use std::io;
 use std::path::Path;
 use std::process::Command;
 
-use linerate_lab::{LabResourceError, StateDir};
 use linerate_sock::userns;
 
 pub use agent::serve_on_host;
 pub use error::{LabRunError, TopologyMistakes};
-pub use linerate_lab::LabHandle;
+pub use linerate_lab::{AskError, LabHandle, LabName, LabResourceError, StateDir, control_protocol};
 pub(crate) use plan_network::PlanNetwork;
 pub use start::{Tie, read_topology, start, start_tied};
 pub use switch::{LabSwitch, refuse};

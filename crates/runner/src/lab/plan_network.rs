@@ -74,8 +74,9 @@ impl<'a> PlanNetwork<'a> {
         }
         let up = self.bring_up(lab, observer)?;
         let furnished = self.up.insert(up).start_agents(&self.setup, &self.hosts);
-        if furnished.is_err() {
-            self.down(observer);
+        match furnished {
+            Ok(_) => observer.lab(Some(self.name.as_str())),
+            Err(_) => self.down(observer),
         }
         furnished.map(Some)
     }
@@ -118,6 +119,7 @@ impl<'a> PlanNetwork<'a> {
     /// removed here.
     fn down(&mut self, observer: &mut dyn PlanObserver) {
         let Some(mut up) = self.up.take() else { return };
+        observer.lab(None);
         up.agents.clear();
         drop(up.tie.take());
         if let Err(error) = up.handle.down() {

@@ -20,6 +20,9 @@ pub trait PlanObserver {
     /// A trial has ended, and its results are in the log.
     fn trial_ends(&mut self, _trial: &TrialResult<'_>) {}
 
+    /// The emulated network of the plan is up under this name, or is about to be removed.
+    fn lab(&mut self, _name: Option<&str>) {}
+
     /// Something that a user should know.
     fn notice(&mut self, _notice: &PlanNotice) {}
 }
