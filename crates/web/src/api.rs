@@ -4,6 +4,7 @@ mod archived;
 mod calculated;
 mod comparison;
 mod fleet;
+mod labs;
 mod overview;
 mod plans;
 mod shared;
@@ -109,6 +110,7 @@ pub(crate) fn routes() -> (Router<Service>, Arc<str>) {
     let router = overview_routes().merge(run_routes()).merge(tickets::routes()).merge(calculated_routes());
     let router = router
         .merge(plan_routes())
+        .merge(labs::routes())
         .merge(shared_routes())
         .merge(fleet_routes())
         .merge(schedule_routes())
@@ -403,7 +405,7 @@ fn description() -> OpenApi {
             version: "1".to_owned(),
             ..Info::default()
         },
-        tags: ["overview", "runs", "comparison", "calculated", "plans", "shared", "fleet"]
+        tags: ["overview", "runs", "comparison", "calculated", "plans", "labs", "shared", "fleet"]
             .map(|name| Tag { name: name.to_owned(), ..Tag::default() })
             .to_vec(),
         ..OpenApi::default()

@@ -44,6 +44,7 @@ mod error;
 mod field_at_fault;
 mod fleet_metrics;
 mod guard;
+mod labs;
 mod latest_runs;
 mod listed_tokens;
 mod live;

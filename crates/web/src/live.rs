@@ -2,6 +2,7 @@
 //!
 //! A viewer that reads slowly gets the newest frame and misses those in between, so nothing is queued for it.
 
+mod lab;
 mod plan;
 
 use std::sync::Mutex;
@@ -18,6 +19,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::watch;
 
+pub(crate) use lab::{LabFrame, LabSnapshot, LabState};
 use plan::PlanSnapshot;
 pub(crate) use plan::{LivePlan, PlanWatcher};
 

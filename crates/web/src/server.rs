@@ -181,7 +181,7 @@ impl Drop for WebHandle {
 }
 
 /// Lowers the priority of this thread, so that those that measure come first.
-fn yield_to_measurements() {
+pub(crate) fn yield_to_measurements() {
     if let Err(error) = process::lower_thread_priority() {
         tracing::info!(%error, "the web service has the priority of measurements");
     }
@@ -199,6 +199,8 @@ fn router(service: Service) -> Router {
         "/sizes",
         "/plans",
         "/fleet",
+        "/labs",
+        "/labs/{name}",
         "/kiosk",
         "/shared/{id}/{secret}",
     ];

@@ -12,6 +12,7 @@ use crate::access::{AccessControl, WebVisitor};
 use crate::archive_access::ArchiveAccess;
 use crate::config::WebConfig;
 use crate::guard::{HostNames, VisitorAddress};
+use crate::labs::WatchedLabs;
 use crate::pages::PageFiles;
 use crate::problem::{HttpProblem, INTERNAL, NOT_FOUND, SHARES, TOO_MANY};
 use crate::runs::RunQueue;
@@ -37,6 +38,7 @@ struct ServiceParts {
     is_tls: bool,
     archive: ArchiveAccess,
     runs: Arc<RunQueue>,
+    labs: Arc<WatchedLabs>,
     /// Of the links that show one run.
     share_key: Option<ShareKey>,
     /// Is told what visitors have changed.
@@ -80,6 +82,7 @@ impl Service {
             access,
             is_tls: config.tls.is_some(),
             archive,
+            labs: WatchedLabs::new(runs.plan_setup().run_dir.clone()),
             runs,
             share_key: ShareKey::new(config.share_key.as_deref()).ok(),
             notify: config.notify,
@@ -152,6 +155,11 @@ impl Service {
 
     pub(crate) fn runs(&self) -> &RunQueue {
         &self.0.runs
+    }
+
+    /// The emulated networks of this host.
+    pub(crate) fn labs(&self) -> &Arc<WatchedLabs> {
+        &self.0.labs
     }
 
     /// Takes a place for an event stream.

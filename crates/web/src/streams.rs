@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, BoxStream, StreamExt};
 use tokio::sync::watch;
 
+use crate::labs::LabViewer;
 use crate::live::{End, LiveSnapshot, Message, message};
 use crate::runs::{CurrentRuns, WebRun};
 use crate::service::StreamWatcher;
@@ -38,17 +39,18 @@ impl aide::OperationOutput for Stream {
 }
 
 /// What a stream sends next.
-struct RunStream {
-    run: Arc<WebRun>,
+struct LiveStream<S> {
+    /// Makes a message of all that is known now.
+    snapshot: S,
     messages: watch::Receiver<Message>,
     /// Those of [`Message::snapshots`] that this viewer has seen.
     snapshots: u64,
-    stage: RunStage,
+    stage: StreamStage,
     watcher: StreamWatcher,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum RunStage {
+enum StreamStage {
     Snapshot,
     Frames,
     Over,
@@ -56,21 +58,35 @@ enum RunStage {
 
 /// The messages of a run that was started here.
 pub(crate) fn run(watcher: StreamWatcher, run: Arc<WebRun>) -> Stream {
-    let mut messages = run.live.subscribe();
+    let messages = run.live.subscribe();
+    live(watcher, messages, move || run.live.snapshot())
+}
+
+/// The messages of an emulated network.
+pub(crate) fn lab(watcher: StreamWatcher, LabViewer { lab, messages }: LabViewer) -> Stream {
+    live(watcher, messages, move || lab.snapshot_message())
+}
+
+/// A snapshot, then frames until the end.
+fn live(
+    watcher: StreamWatcher,
+    mut messages: watch::Receiver<Message>,
+    snapshot: impl Fn() -> Bytes + Send + 'static,
+) -> Stream {
     // The snapshot contains what the newest message has.
     let Message { end, snapshots, .. } = messages.borrow_and_update().clone();
     let over = end.is_some();
-    let start = RunStream { run, messages, snapshots, stage: RunStage::Snapshot, watcher };
+    let start = LiveStream { snapshot, messages, snapshots, stage: StreamStage::Snapshot, watcher };
     Stream(
         stream::unfold(start, move |mut stream| async move {
             let bytes = match stream.stage {
-                RunStage::Snapshot => {
-                    stream.stage = RunStage::Frames;
-                    let snapshot = stream.run.live.snapshot();
+                StreamStage::Snapshot => {
+                    stream.stage = StreamStage::Frames;
+                    let snapshot = (stream.snapshot)();
                     if over { stream.with_end(snapshot) } else { snapshot }
                 }
-                RunStage::Frames => stream.next().await?,
-                RunStage::Over => return None,
+                StreamStage::Frames => stream.next().await?,
+                StreamStage::Over => return None,
             };
             Some((Ok(bytes), stream))
         })
@@ -78,7 +94,7 @@ pub(crate) fn run(watcher: StreamWatcher, run: Arc<WebRun>) -> Stream {
     )
 }
 
-impl RunStream {
+impl<S: Fn() -> Bytes> LiveStream<S> {
     /// The newest frame, once there is one that was not sent.
     async fn next(&mut self) -> Option<Bytes> {
         let waited = tokio::time::timeout(KEEP_ALIVE, self.messages.changed()).await;
@@ -91,7 +107,7 @@ impl RunStream {
             Ok(Ok(())) => {
                 let Message { mut frame, end, snapshots } = self.messages.borrow_and_update().clone();
                 if std::mem::replace(&mut self.snapshots, snapshots) != snapshots {
-                    frame = self.run.live.snapshot();
+                    frame = (self.snapshot)();
                 }
                 Some(if end.is_some() { self.with_end(frame) } else { frame })
             }
@@ -100,7 +116,7 @@ impl RunStream {
 
     /// The last frame and the end.
     fn with_end(&mut self, frame: Bytes) -> Bytes {
-        self.stage = RunStage::Over;
+        self.stage = StreamStage::Over;
         let end = self.messages.borrow().end.clone().unwrap_or_default();
         Bytes::from([frame, end].concat())
     }

@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use crate::support::{Done, Folder, Process, ServeProcess, linerate};
+use crate::support::{Done, Folder, Process, RunningLab, ServeProcess, linerate};
 
 /// A server with pages and an archive of its own, and where its pages are.
 fn serve_pages(folder: &Folder, more: &[&str]) -> (ServeProcess, String) {
@@ -98,6 +98,18 @@ fn a_plan_is_started_watched_and_cancelled() {
     list.args(["lab", "list", "--json", "--run-dir", &folder.file("labs")]);
     let labs = Process::start(list).finish(Duration::from_secs(60)).json()["labs"].clone();
     assert_eq!(labs, serde_json::json!([]), "an emulated network is left");
+}
+
+#[test]
+#[ignore = "needs a browser, root and network namespaces"]
+fn a_network_is_drawn_watched_changed_and_removed() {
+    let lab = RunningLab::up("pair", &["link.b.rate=20M"]);
+    let folder = Folder::new();
+    let run_dir = lab.folder.path().to_str().unwrap();
+    let (mut server, base) = serve_pages(&folder, &["--run-dir", run_dir]);
+    play("labs.mjs", &base, &[env!("CARGO_BIN_EXE_linerate"), run_dir, &lab.name]);
+    assert!(server.running(), "{}", server.stderr());
+    assert_eq!(lab.traces(), Vec::<String>::new());
 }
 
 #[test]

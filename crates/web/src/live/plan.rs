@@ -33,6 +33,9 @@ pub(crate) struct PlanSnapshot {
     trials: Vec<EndedTrial>,
     /// What makes results doubtful, or was left on a host.
     remarks: Vec<ForeignText>,
+    /// The name of the emulated network in which it measures, while that is up: see `watchLab`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lab: Option<String>,
 }
 
 /// A plan that viewers watch.
@@ -49,6 +52,7 @@ struct LivePlanState {
     trial_began: Option<Mono>,
     trials: VecDeque<EndedTrial>,
     remarks: Vec<ForeignText>,
+    lab: Option<String>,
     /// When the last frame was sent.
     sent: Option<Mono>,
 }
@@ -79,6 +83,7 @@ impl LivePlan {
             frame: state.frame(clock::now()),
             trials: state.trials.iter().cloned().collect(),
             remarks: state.remarks.clone(),
+            lab: state.lab.clone(),
         };
         message("snapshot", None, &snapshot)
     }
@@ -147,6 +152,10 @@ impl PlanObserver for PlanWatcher<'_> {
         self.0.end_trial(trial);
     }
 
+    fn lab(&mut self, name: Option<&str>) {
+        self.0.change(true, |state| state.lab = name.map(str::to_owned));
+    }
+
     fn notice(&mut self, notice: &PlanNotice) {
         match notice {
             // They concern whoever runs this host.
@@ -194,6 +203,18 @@ mod tests {
         plan.change(false, |_| ());
         assert!(viewer.has_changed().unwrap());
         assert_eq!(viewer.borrow_and_update().snapshots, snapshots, "a frame has it all");
+    }
+
+    #[test]
+    fn the_network_of_a_plan_is_named_while_it_is_up() {
+        let plan = LivePlan::new();
+        let mut watcher = PlanWatcher(&plan);
+        assert_eq!(data(&plan.snapshot()).get("lab"), None);
+        watcher.lab(Some("plan-1"));
+        assert_eq!(data(&plan.snapshot())["lab"], "plan-1");
+        watcher.lab(None);
+        assert_eq!(data(&plan.snapshot()).get("lab"), None);
+        assert_eq!(plan.subscribe().borrow().snapshots, 2, "viewers are told");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A service for a test, and a visitor that writes requests byte by byte, so that invalid ones can be sent too.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -100,24 +100,22 @@ impl TestSite {
         reply.json()["id"].as_str().unwrap().to_owned()
     }
 
-    /// The messages of an event stream until one of this kind, as (kind, data).
-    pub(crate) fn watch(&self, path: &str, last: &str) -> Vec<(String, Value)> {
+    /// Opens an event stream.
+    pub(crate) fn stream(&self, path: &str) -> EventStreamReader {
         let mut stream = self.connect();
         let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).unwrap();
-        let (mut messages, mut kind) = (Vec::new(), String::new());
-        for line in BufReader::new(stream).lines() {
-            let line = line.unwrap();
-            if let Some(name) = line.strip_prefix("event: ") {
-                name.clone_into(&mut kind);
-            } else if let Some(data) = line.strip_prefix("data: ") {
-                messages.push((kind.clone(), serde_json::from_str(data).unwrap()));
-                if kind == last {
-                    return messages;
-                }
-            }
+        EventStreamReader { path: path.to_owned(), lines: BufReader::new(stream).lines() }
+    }
+
+    /// The messages of an event stream until one of this kind, as (kind, data).
+    pub(crate) fn watch(&self, path: &str, last: &str) -> Vec<(String, Value)> {
+        let mut stream = self.stream(path);
+        let mut messages = vec![stream.next()];
+        while messages.last().is_some_and(|(kind, _)| kind != last) {
+            messages.push(stream.next());
         }
-        panic!("{path}: the stream ended before {last}: {messages:?}")
+        messages
     }
 
     /// Waits for the end of a run and returns its status.
@@ -153,6 +151,28 @@ pub(crate) fn config(access: Access, archive: Option<String>) -> WebConfig {
             style: "/* style */",
             report: Assets { script: "", style: "" },
         },
+    }
+}
+
+/// Reads an event stream.
+pub(crate) struct EventStreamReader {
+    path: String,
+    lines: Lines<BufReader<TcpStream>>,
+}
+
+impl EventStreamReader {
+    /// The next message, as (kind, data).
+    pub(crate) fn next(&mut self) -> (String, Value) {
+        let mut kind = String::new();
+        for line in &mut self.lines {
+            let line = line.unwrap();
+            if let Some(name) = line.strip_prefix("event: ") {
+                name.clone_into(&mut kind);
+            } else if let Some(data) = line.strip_prefix("data: ") {
+                return (kind, serde_json::from_str(data).unwrap());
+            }
+        }
+        panic!("{}: the stream has ended", self.path)
     }
 }
 

@@ -5,6 +5,7 @@ mod access;
 mod calculated;
 mod client;
 mod fleet;
+mod labs;
 mod plans;
 mod refusals;
 mod runs;
