@@ -84,6 +84,10 @@ async function story(options) {
   step = "a plan that is cancelled";
   await start(page, "repeats=9\ntest.duration=60");
   await page.locator(".figures .big.running").first().waitFor();
+  await page.locator("summary", { hasText: "The emulated network" }).click();
+  await page.locator("svg.lab .host").first().waitFor();
+  await page.locator("table.ports td", { hasText: "%" }).first().waitFor();
+  await fits(page);
   const kiosk = await context.newPage();
   kiosk.on("pageerror", (error) => troubles.push(`${step}: kiosk: ${error.message}`));
   await kiosk.goto(`${BASE}/kiosk`);

@@ -12,6 +12,7 @@ import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { measuringPort } from "./measuring-port.mjs";
+import { lab, labs, watchLab } from "./replay-labs.mjs";
 
 const option = (name) => {
   const at = process.argv.indexOf(`--${name}`);
@@ -513,6 +514,18 @@ async function api(request, answer, path, query) {
       queue: { waiting: waiting.length, ...(running ? { running } : {}) },
     });
   }
+  if (path === "/labs") return json(labs());
+  const [, network, isLive] = /^\/labs\/([^/]+)(\/live)?$/.exec(path) ?? [];
+  if (network !== undefined) {
+    if (!lab(network)) throw new Refused(404, "no emulated network with this name is up on this host");
+    if (!isLive) return json(lab(network));
+    let timer;
+    follow(answer, new Set(), () => {
+      timer = watchLab(network, (event, data) => send(answer, event, data));
+    });
+    answer.on("close", () => clearInterval(timer));
+    return;
+  }
   if (path === "/live") return follow(answer, listeners, () => send(answer, "runs", currentRuns()));
   if (path === "/compare/view")
     return json(COMPARISON ?? comparison([group(query, "before"), group(query, "after")]));
@@ -575,7 +588,7 @@ const server = createServer(async (request, answer) => {
         readFileSync(new URL(`../dist/${pathname.slice("/assets/".length)}`, import.meta.url)),
       );
     }
-    answer.writeHead(/^\/(runs\/[^/]+|history|compare|kiosk)?$/.test(pathname) ? 200 : 404, {
+    answer.writeHead(/^\/(runs\/[^/]+|history|compare|kiosk|labs(\/[^/]+)?)?$/.test(pathname) ? 200 : 404, {
       "Content-Type": "text/html",
     });
     answer.end(SHELL);

@@ -16,7 +16,7 @@ const VIEWS = [
 ];
 const SCHEMES = ["light", "dark"];
 /** Pages that are longer than their first screen. */
-const WHOLE = /^(result|compare|envelope.*|check.*|plans.*)$/;
+const WHOLE = /^(result|compare|envelope.*|check.*|plans.*|labs)$/;
 /** A full gigabit as iperf3 prints it, with a retransmit. */
 const PASTED = `Connecting to host ams-1, port 5201
 [ ID] Interval           Transfer     Bitrate         Retr
@@ -53,6 +53,7 @@ try {
     ["plans", "/plans?plan=bufferbloat"],
     ["plans-own", "/plans"],
     ["plans-wrong", "/plans?plan=rrul&set=repeatz%3D3"],
+    ["labs", "/labs"],
     ["missing", "/nothing/here"],
     ...(failed ? [["failed", `/runs/${failed.id}`]] : []),
   ];

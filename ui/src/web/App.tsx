@@ -8,6 +8,7 @@ import { EnvelopePage } from "./Envelope";
 import { FleetPage } from "./Fleet";
 import { HistoryPage } from "./History";
 import { Kiosk } from "./Kiosk";
+import { LabsPage } from "./Labs";
 import { type Visitor, VisitorContext } from "./load";
 import { MessageSizesPage } from "./MessageSizes";
 import { PlansPage } from "./Plans";
@@ -118,6 +119,10 @@ function Page({ here }: { here: Route }) {
       return <PlansPage />;
     case "fleet":
       return <FleetPage />;
+    case "labs":
+      return <LabsPage />;
+    case "lab":
+      return <LabsPage name={here.id} />;
     default:
       return <Missing />;
   }
@@ -140,7 +145,7 @@ function Missing() {
 /** The content. After a step to another page the focus is here, so that a screen reader begins with it. */
 function Main({ here, children }: { here: Route; children: preact.ComponentChildren }) {
   const main = useRef<HTMLElement>(null);
-  const path = here.page === "run" ? `run ${here.id}` : here.page;
+  const path = "id" in here ? `${here.page} ${here.id}` : here.page;
   const shown = useRef(path);
   useEffect(() => {
     if (shown.current !== path) main.current?.focus({ preventScroll: true });
@@ -185,6 +190,7 @@ function Header({ session, here, onSignIn, onSignOut }: HeaderProps) {
           <li>{link("sizes", "/sizes", "How long does a message take?")}</li>
           <li>{link("plans", "/plans", "Plans: many settings, again and again")}</li>
           <li>{link("fleet", "/fleet", "Fleet: many hosts by a calendar")}</li>
+          <li>{link("labs", "/labs", "Emulated networks: their links and queues")}</li>
         </Menu>
         {session?.signed_in ? (
           <button type="button" onClick={onSignOut}>

@@ -1,12 +1,15 @@
 // A plan while it is carried out: how far it is, what its flows do now, and what every trial has measured.
 
+import { useEffect, useState } from "preact/hooks";
 import { longTime } from "../units";
+import { LiveLab } from "./LabView";
 import { Value } from "./Live";
 import { barOf, type EndedTrial, type LivePlan, planStage, unseen } from "./livePlan";
+import { labPath } from "./router";
 import { ARROWS, plural, rate } from "./words";
 
 export function LivePlanView({ plan }: { plan: LivePlan }) {
-  const { frame, trials, remarks } = plan;
+  const { frame, trials, remarks, lab } = plan;
   const left = frame.left_seconds;
   return (
     <>
@@ -41,7 +44,27 @@ export function LivePlanView({ plan }: { plan: LivePlan }) {
         </p>
       ))}
       {trials.length > 0 && <Trials plan={plan} />}
+      <PlanLab name={lab} />
     </>
+  );
+}
+
+/** The network of the plan; undefined while a point of the plan needs another one, which is made then. */
+function PlanLab({ name }: { name: string | undefined }) {
+  const [open, setOpen] = useState(false);
+  const [known, setKnown] = useState(name);
+  useEffect(() => {
+    if (name !== undefined) setKnown(name);
+  }, [name]);
+  if (known === undefined) return null;
+  return (
+    <details open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>The emulated network, its links and queues</summary>
+      {open && <LiveLab name={known} />}
+      <p class="faint">
+        <a href={labPath(known)}>On a page of its own</a>
+      </p>
+    </details>
   );
 }
 

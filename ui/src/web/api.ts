@@ -209,6 +209,9 @@ export const exportUrl = (id: string, format: string) => `${BASE}${run(id)}/expo
 export const liveUrl = (id: string) => `${BASE}${run(id)}/live`;
 export const CURRENT_RUNS_URL = `${BASE}/live`;
 
+export const getLabs = () => call<{ labs: { name: string }[] }>("/labs");
+export const labLiveUrl = (name: string) => `${BASE}/labs/${encodeURIComponent(name)}/live`;
+
 export const getFleet = () => call<Fleet>("/fleet");
 export const getAgents = () => call<{ agents: Agent[] }>("/agents");
 export const getMeshes = () => call<{ meshes: Mesh[] }>("/meshes");

@@ -25,16 +25,19 @@ export interface PlanSnapshot {
   frame: PlanFrame;
   trials: EndedTrial[];
   remarks: string[];
+  /** The emulated network in which it measures, while that is up. */
+  lab?: string;
 }
 
 /** What is known of a plan that runs; the newest trial is first. */
 export interface LivePlan extends PlanSnapshot {}
 
 /** A snapshot has the last trials only: those that were seen before stay. */
-export function fromPlanSnapshot({ frame, trials, remarks }: PlanSnapshot, before?: LivePlan): LivePlan {
+export function fromPlanSnapshot(snapshot: PlanSnapshot, before?: LivePlan): LivePlan {
+  const { trials } = snapshot;
   const oldest = trials[0]?.number ?? Number.POSITIVE_INFINITY;
   const earlier = (before?.trials ?? []).filter(({ number }) => number < oldest);
-  return { frame, trials: [...[...trials].reverse(), ...earlier], remarks };
+  return { ...snapshot, trials: [...[...trials].reverse(), ...earlier] };
 }
 
 /** The next frame. */

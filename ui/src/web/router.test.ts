@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { comparePath, isOurs, route, runPath } from "./router";
+import { comparePath, isOurs, labPath, route, runPath } from "./router";
 
 test("every page has its path, and the id of a run survives its address", () => {
   expect(route("/")).toEqual({ page: "start" });
@@ -8,6 +8,7 @@ test("every page has its path, and the id of a run survives its address", () => 
   expect(route("/kiosk")).toEqual({ page: "kiosk" });
   expect([route("/envelope"), route("/check")]).toEqual([{ page: "envelope" }, { page: "check" }]);
   expect([route("/fleet"), route("/plans")]).toEqual([{ page: "fleet" }, { page: "plans" }]);
+  expect([route("/labs"), route(labPath("pair"))]).toEqual([{ page: "labs" }, { page: "lab", id: "pair" }]);
   expect(route(runPath("a/b %?"))).toEqual({ page: "run", id: "a/b %?" });
 });
 
@@ -18,7 +19,7 @@ test("a shared link has the run and its secret", () => {
 });
 
 test("other paths are no page", () => {
-  for (const path of ["/runs", "/runs/1/2", "/history/x", "/nothing", "/runs/%E0%A4%A"])
+  for (const path of ["/runs", "/runs/1/2", "/history/x", "/nothing", "/runs/%E0%A4%A", "/labs/%E0%A4%A"])
     expect(route(path)).toEqual({ page: "missing" });
 });
 

@@ -5,10 +5,21 @@ import { useEffect, useState } from "preact/hooks";
 export type Route =
   | { page: "start" | (typeof PLAIN)[number] | "missing" }
   | { page: "run"; id: string }
+  | { page: "lab"; id: string }
   | { page: "shared"; id: string; secret: string };
 
 /** Pages whose path is their name. */
-const PLAIN = ["history", "compare", "envelope", "check", "sizes", "plans", "kiosk", "fleet"] as const;
+const PLAIN = [
+  "history",
+  "compare",
+  "envelope",
+  "check",
+  "sizes",
+  "plans",
+  "kiosk",
+  "fleet",
+  "labs",
+] as const;
 
 /** The page of a path. */
 export function route(path: string): Route {
@@ -20,6 +31,8 @@ export function route(path: string): Route {
   try {
     if (parts.length === 2 && first === "runs" && second)
       return { page: "run", id: decodeURIComponent(second) };
+    if (parts.length === 2 && first === "labs" && second)
+      return { page: "lab", id: decodeURIComponent(second) };
     if (parts.length === 3 && first === "shared" && second && third)
       return { page: "shared", id: decodeURIComponent(second), secret: decodeURIComponent(third) };
   } catch {
@@ -29,6 +42,8 @@ export function route(path: string): Route {
 }
 
 export const runPath = (id: string) => `/runs/${encodeURIComponent(id)}`;
+
+export const labPath = (name: string) => `/labs/${encodeURIComponent(name)}`;
 
 /** The address of a comparison. */
 export function comparePath(before: string[], after: string[]): string {
