@@ -11,6 +11,8 @@ out=$(realpath -m "${1:-${CARGO_TARGET_DIR:-target}/screenshots}")
 seconds=${SCREENSHOT_SECONDS:-2}
 server_pid=
 fleet_server_pid=
+flow_pid=
+lab=
 fleet=
 captures=0
 tmux=(tmux)
@@ -18,10 +20,11 @@ tmux=(tmux)
 finish() {
     status=$?
     if [ "$captures" -gt 0 ]; then "${tmux[@]}" kill-server 2>/dev/null || true; fi
-    for pid in $server_pid $fleet_server_pid; do
+    for pid in $flow_pid $server_pid $fleet_server_pid; do
         kill "$pid" 2>/dev/null || true
         wait "$pid" 2>/dev/null || true
     done
+    [ -z "$lab" ] || "$linerate" lab down "$lab" >/dev/null 2>&1 || true
     [ -z "$fleet" ] || "$linerate" fleet down --dir "$fleet" >/dev/null 2>&1 || true
     [ -z "$fleet" ] || rm -rf "${fleet%/*}"
     exit "$status"
@@ -84,6 +87,17 @@ fi
 
 heading 'pictures'
 node ui/e2e/screenshots.mjs "$out/pages" "$out/pictures"
+if [ "$(id -u)" -eq 0 ]; then
+    # A network for its page, with a flow that overloads one of its links as long as pictures are taken.
+    lab=screenshots-$$
+    "$linerate" lab up lag-2x1g --name "$lab" --set link.lag.rate=100M >/dev/null
+    "$linerate" lab exec --lab "$lab" c -- "$linerate" serve 2>/dev/null &
+    # The first attempt may find no server yet.
+    "$linerate" lab exec --lab "$lab" a -- sh -c \
+        'while :; do "$0" test c -u -b 150M -t 60 --upload --quiet --archive "$1" 2>/dev/null || sleep 1; done' \
+        "$linerate" "$out/lab.sqlite" &
+    flow_pid=$!
+fi
 LINERATE_ARCHIVE=$(cat "$fleet/archive") "$linerate" serve --bind 127.0.0.1 --port 0 --web 127.0.0.1:0 \
     2>"$out/fleet-server.log" &
 fleet_server_pid=$!
@@ -93,6 +107,10 @@ for _ in $(seq 100); do
 done
 pages_of() { sed -n 's/^pages at \(.*\)\/$/\1/p' "$1"; }
 node ui/e2e/web-shots.mjs "$(pages_of "$out/server.log")" "$out/web" "$(pages_of "$out/fleet-server.log")"
+if [ -n "$lab" ]; then
+    "$linerate" lab down "$lab" >/dev/null
+    lab=
+fi
 
 heading 'terminal'
 # The text of a command in a terminal of this size, with everything that was scrolled out of sight.
