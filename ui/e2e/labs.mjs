@@ -28,6 +28,11 @@ const end = (flow) => {
   }
 };
 
+/** The cells of the port whose queue is overloaded. */
+const cells = (page) => page.locator("table.ports tbody tr", { hasText: "s → b" }).locator("td");
+/** Waits until a cell of it has such a text. */
+const until = (page, column, pattern) => cells(page).nth(column).filter({ hasText: pattern }).waitFor();
+
 const browser = await launch();
 const troubles = [];
 const flows = [];
@@ -67,11 +72,6 @@ async function fits(page) {
   holds(wide <= 0, `the page is ${wide} px too wide`);
 }
 
-/** The cells of the port whose queue is overloaded. */
-const cells = (page) => page.locator("table.ports tbody tr", { hasText: "s → b" }).locator("td");
-/** Waits until a cell of it has such a text. */
-const until = (page, column, pattern) => cells(page).nth(column).filter({ hasText: pattern }).waitFor();
-
 async function story() {
   step = "the only network";
   const page = await open({ viewport: { width: 1280, height: 900 } }, "/labs");
@@ -99,7 +99,8 @@ async function story() {
     // All of the last second, and its queue is full.
     await until(shown, 2, /^(9\d|100) %$/);
     await until(shown, 4, /KiB, \d/);
-    await until(shown, 6, /^[1-9]\d*$/);
+    // Packets are dropped now.
+    await until(shown, 6, /^[1-9]\d* ▲$/);
     await shown.locator(".gauge text", { hasText: "ms" }).first().waitFor();
     await shown.locator("figure.live canvas").first().waitFor();
     await fits(shown);

@@ -134,7 +134,7 @@ function Hosts({ hosts }: { hosts: Lab["hosts"] }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard
     <div class="scroll" tabIndex={0}>
-      <table class="ports">
+      <table class="addresses">
         <caption class="unseen">The hosts and their addresses</caption>
         <thead>
           <tr>
