@@ -1,4 +1,4 @@
-//! CPU quotas that hold for this process: those of its cgroup and of the ones above it, cgroups(7).
+//! CPU quotas and memory limits that hold for this process: those of its cgroup and of the ones above it, cgroups(7).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,8 +25,7 @@ impl CpuCgroups {
     /// Finds them; none if the host does not say.
     #[must_use]
     pub fn find() -> Self {
-        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-        Self(cgroups(&read("/proc/self/cgroup"), &read("/proc/self/mountinfo")))
+        Self(own_cgroups("cpu"))
     }
 
     /// Reads their quotas; empty if there are none.
@@ -60,20 +59,31 @@ impl CpuQuotas {
     }
 }
 
-/// The folders of this process's cgroup that has the CPU controller, and of all above it that can be seen.
+/// The smallest limit of the memory of this process, bytes; absent if there is none.
+#[must_use]
+pub fn memory_limit_bytes() -> Option<u64> {
+    own_cgroups("memory").iter().filter_map(|folder| memory_limit(folder)).min()
+}
+
+fn own_cgroups(controller: &str) -> Vec<PathBuf> {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    cgroups(controller, &read("/proc/self/cgroup"), &read("/proc/self/mountinfo"))
+}
+
+/// The folders of this process's cgroup that has a controller, and of all above it that can be seen.
 ///
 /// `own` is the text of `/proc/self/cgroup`, `mounts` that of `/proc/self/mountinfo`.
-fn cgroups(own: &str, mounts: &str) -> Vec<PathBuf> {
+fn cgroups(controller: &str, own: &str, mounts: &str) -> Vec<PathBuf> {
     let paths: Vec<(&str, &Path)> = own
         .lines()
         .filter_map(|line| line.split_once(':')?.1.split_once(':'))
         .map(|(controllers, path)| (controllers, Path::new(path)))
         .collect();
     let mut folders = Vec::new();
-    for mount in mounts.lines().filter_map(CgroupMount::parse) {
+    for mount in mounts.lines().filter_map(|line| CgroupMount::parse(controller, line)) {
         let is_its = |controllers: &str| match mount.is_unified {
             true => controllers.is_empty(),
-            false => controllers.split(',').any(|name| name == "cpu"),
+            false => controllers.split(',').any(|name| name == controller),
         };
         let Some((_, path)) = paths.iter().find(|(controllers, _)| is_its(controllers)) else { continue };
         // In a container, the path may begin above what is mounted.
@@ -90,7 +100,7 @@ fn cgroups(own: &str, mounts: &str) -> Vec<PathBuf> {
     folders
 }
 
-/// A mounted hierarchy of cgroups that may have the CPU controller.
+/// A mounted hierarchy of cgroups that may have a controller.
 struct CgroupMount<'a> {
     /// What of the hierarchy is mounted, and where.
     root: &'a Path,
@@ -101,14 +111,14 @@ struct CgroupMount<'a> {
 
 impl<'a> CgroupMount<'a> {
     /// Parses a line of `/proc/self/mountinfo`, proc_pid_mountinfo(5); absent for any other mount.
-    fn parse(line: &'a str) -> Option<Self> {
+    fn parse(controller: &str, line: &'a str) -> Option<Self> {
         let (mount, file_system) = line.split_once(" - ")?;
         let mut mount = mount.split(' ').skip(3).map(Path::new);
         let mut file_system = file_system.split(' ');
         let kind = file_system.next()?;
-        let has_cpu = file_system.nth(1)?.split(',').any(|option| option == "cpu");
+        let has_it = file_system.nth(1)?.split(',').any(|option| option == controller);
         let (root, at) = (mount.next()?, mount.next()?);
-        (kind == "cgroup2" || kind == "cgroup" && has_cpu).then_some(Self {
+        (kind == "cgroup2" || kind == "cgroup" && has_it).then_some(Self {
             root,
             at,
             is_unified: kind == "cgroup2",
@@ -131,6 +141,12 @@ fn quota(cgroup: &Path) -> Option<CpuQuota> {
     Some(CpuQuota { cpus, periods: count("nr_periods")?, throttled: count("nr_throttled")? })
 }
 
+/// The memory limit of a cgroup, bytes; absent if it has none. In version 1 that is a number above all memory.
+fn memory_limit(cgroup: &Path) -> Option<u64> {
+    let read = |name: &str| fs::read_to_string(cgroup.join(name)).ok();
+    read("memory.max").or_else(|| read("memory.limit_in_bytes"))?.trim().parse().ok()
+}
+
 /// CPUs from a quota and its period; absent without a quota, which is `max` or -1.
 fn parse_cpus(quota_and_period: &str) -> Option<f64> {
     let mut numbers = quota_and_period.split_whitespace().map(str::parse::<f64>);
@@ -147,7 +163,7 @@ mod tests {
                          35 31 0:32 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset";
 
     fn found(own: &str, mounts: &str) -> Vec<String> {
-        cgroups(own, mounts).into_iter().map(|folder| folder.display().to_string()).collect()
+        cgroups("cpu", own, mounts).into_iter().map(|folder| folder.display().to_string()).collect()
     }
 
     #[test]
@@ -168,6 +184,18 @@ mod tests {
         assert_eq!(found("4:cpu:/docker/other\n", mounted), [at]);
         assert_eq!(found("0::/\n", UNIFIED), ["/sys/fs/cgroup"]);
         assert_eq!(found("0::/../other\n", UNIFIED), ["/sys/fs/cgroup"]);
+    }
+
+    #[test]
+    fn each_controller_of_version_1_has_its_own_hierarchy() {
+        let own = "7:memory:/docker/1f\n4:cpu:/other\n";
+        let mounts = format!("{FIRST}\n36 31 0:33 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory");
+        let memory = "/sys/fs/cgroup/memory";
+        let found: Vec<PathBuf> = cgroups("memory", own, &mounts);
+        assert_eq!(
+            found,
+            [format!("{memory}/docker/1f"), format!("{memory}/docker"), memory.into()].map(PathBuf::from)
+        );
     }
 
     #[test]
@@ -197,12 +225,25 @@ mod tests {
     }
 
     #[test]
-    fn quotas_of_both_versions_are_read() {
+    fn quotas_and_limits_of_both_versions_are_read() {
         let folder = std::env::temp_dir().join(format!("linerate-quota-{}", std::process::id()));
-        let files = |files: &[(&str, &str)]| {
+        let write = |files: &[(&str, &str)]| {
             let _ = fs::remove_dir_all(&folder);
             fs::create_dir_all(&folder).unwrap();
             files.iter().for_each(|(name, text)| fs::write(folder.join(name), text).unwrap());
+        };
+        for (file, limit) in [
+            (("memory.max", "max\n"), None),
+            (("memory.max", "536870912\n"), Some(512 << 20)),
+            (("memory.limit_in_bytes", "536870912\n"), Some(512 << 20)),
+            (("memory.limit_in_bytes", "9223372036854771712\n"), Some(9_223_372_036_854_771_712)),
+            (("memory.limit_in_bytes", "?"), None),
+        ] {
+            write(&[file]);
+            assert_eq!(memory_limit(&folder), limit, "{file:?}");
+        }
+        let files = |files: &[(&str, &str)]| {
+            write(files);
             quota(&folder)
         };
         let stat = ("cpu.stat", "usage_usec 7\nnr_periods 40\nnr_throttled 38\nthrottled_usec 9\n");

@@ -1,10 +1,9 @@
 //! Description of this host: name, kernel, CPU and memory.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::text;
+use super::{cgroup, text};
 
 pub use crate::system::kernel::kernel;
 
@@ -116,12 +115,7 @@ pub fn memory_bytes() -> Option<u64> {
 /// Memory available to this process at most, bytes: that of the host, or the lower limit of its control group.
 #[must_use]
 pub fn memory_allowed_bytes() -> Option<u64> {
-    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let group = groups.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
-    // The limits of all ancestors apply too.
-    let folders = Path::new(group).ancestors().map(|folder| Path::new("/sys/fs/cgroup").join(folder));
-    let limit = |folder: PathBuf| fs::read_to_string(folder.join("memory.max")).ok()?.trim().parse().ok();
-    folders.filter_map(limit).chain(memory_bytes()).min()
+    memory_bytes().into_iter().chain(cgroup::memory_limit_bytes()).min()
 }
 
 /// Memory that this process takes now, bytes.
