@@ -163,6 +163,25 @@ fn openssl_sees_tls_1_3_with_our_protocol_and_nothing_older() {
 }
 
 #[test]
+fn a_client_is_known_by_the_name_of_its_protocol_and_other_names_are_refused() {
+    let owner = Folder::new();
+    let server = server(&owner, 0, &[]);
+    let offer = |names: &str| {
+        let mut command = Command::new("openssl");
+        let address = format!("127.0.0.1:{}", server.port);
+        command.args(["s_client", "-connect", &address, "-alpn", names]).stdin(Stdio::null());
+        Process::start(command).finish(TIMEOUT).stdout
+    };
+    // What a browser offers for a WebSocket, and for a fetch.
+    for names in ["http/1.1", "h2,http/1.1"] {
+        let printed = offer(names);
+        assert!(printed.contains("ALPN protocol: http/1.1"), "{names}: {printed}");
+    }
+    let printed = offer("h2");
+    assert!(printed.contains("no peer certificate"), "{printed}");
+}
+
+#[test]
 fn what_is_wrong_with_the_certificate_of_a_server_is_said_before_it_listens() {
     let folder = Folder::new();
     let wrong = |more: &[&str]| {
