@@ -35,8 +35,8 @@ impl TlsOptions {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct ServerTlsOptions {
-    /// Let clients of linerate encrypt their control connections with TLS 1.3, and require it of the coordinators of an
-    /// agent; with the certificate of --tls-cert, or else that of --tls-self-signed
+    /// Let clients of linerate encrypt their control connections with TLS 1.3, and browsers their tests, and require it
+    /// of the coordinators of an agent; with the certificate of --tls-cert, or else that of --tls-self-signed
     #[cfg_attr(feature = "clap", arg(long))]
     pub tls: bool,
     /// As --tls, and refuse clients of linerate that do not encrypt; other tools are served as before
