@@ -139,10 +139,11 @@ fn connections_from_several_addresses_are_timed_from_their_beginning() {
         let args = ["-t", "2", "-b", "1m", "-l", "1000", "-P", "2", "--incr-srcip", "-B", "127.0.0.9"];
         let pair = pair(client, &args, (Ours, &[]), 2);
         for label in ["1", "2"] {
-            // The server waits for half a second for the other connection, which has another address.
-            let (near, far) = pair.whole(label, label);
-            assert!(far.to > near.to * 0.8, "{pair:?}");
-            assert!(far.bits_per_second < near.bits_per_second * 1.25, "{pair:?}");
+            // The server waits for half a second for the other connection, which has another address. The client
+            // sends for two seconds on each, and on a busy machine it may end one of them later.
+            let (_, far) = pair.whole(label, label);
+            assert!(far.to > 1.75, "{pair:?}");
+            assert!(far.bits_per_second < 1.15e6, "{pair:?}");
         }
     });
 }
