@@ -89,14 +89,14 @@ fn a_bad_token_is_reported_before_anything_is_done() {
     }
 }
 
-/// An agent, a target, and a coordinator whose test began a second ago.
+/// An agent, a target, and a coordinator whose test began a few seconds ago, so that something was reported.
 fn measuring(output: &str) -> (ServeProcess, ServeProcess, Process) {
     let (_folder, token) = token_file();
     let (from, to) = (agent(&token), ServeProcess::start(&[]));
     let args = ["-t", "600", "--upload", "-b", "5M", "--no-latency", output];
     let coordinator = Process::start(test_from(&from, to.port, &token, &args));
     to.await_events("begun", 1);
-    support::pause(Duration::from_secs(1));
+    support::pause(Duration::from_secs(4));
     (from, to, coordinator)
 }
 

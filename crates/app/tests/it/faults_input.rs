@@ -12,7 +12,7 @@ use crate::support::{Done, Folder, Process, ServeProcess, caveats, linerate, tes
 use OptionValue::{Name, Number, Positive, Report, Word};
 
 /// Timeout for a command that does not measure anything.
-const AT_ONCE: Duration = Duration::from_secs(10);
+const AT_ONCE: Duration = Duration::from_secs(30);
 
 /// A short test with little load.
 const SMALL: [&str; 4] = ["-t", "0.3", "-b", "20M"];

@@ -33,7 +33,7 @@ fn a_refused_connection_comes_with_its_remedy() {
     assert_eq!(done.code, Some(1), "{done:?}");
     assert!(done.stderr.contains(&format!("127.0.0.1:{free}")), "{done:?}");
     assert!(done.stderr.contains("refused") && done.stderr.contains("linerate serve"), "{done:?}");
-    assert!(done.took < Duration::from_secs(3), "{done:?}");
+    assert!(done.took < Duration::from_secs(10), "{done:?}");
     assert_eq!(done.json()["run"]["outcome"], "failed");
 }
 

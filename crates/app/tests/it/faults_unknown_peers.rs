@@ -11,7 +11,7 @@ use linerate_sock::clock;
 use crate::support::{Done, Process, ServeProcess, TIMEOUT, at_once, eventually, linerate, pause, test};
 
 /// Timeout for a client to notice that the service is not ours.
-const NOTICE: Duration = Duration::from_secs(10);
+const NOTICE: Duration = Duration::from_secs(30);
 
 /// A preface of the native protocol with this version, for a control connection.
 fn preface(version: u8) -> Vec<u8> {

@@ -6,11 +6,14 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::support::{
-    Done, Folder, Process, ServeProcess, TIMEOUT, elements, eventually, linerate, signal, token_file,
+    Done, Folder, Process, ServeProcess, TIMEOUT, elements, eventually, eventually_within, linerate, signal,
+    token_file,
 };
 
 /// Timeout for a command that only reads or writes the calendar.
 const AT_ONCE: Duration = Duration::from_secs(15);
+/// Timeout for alarms and their ends: two tests of two pairs, one every 20 s.
+const ALARMS: Duration = Duration::from_secs(180);
 
 /// Two agents and the file of a fleet with them.
 struct TestFleet {
@@ -217,7 +220,7 @@ fn an_agent_that_is_gone_raises_an_alarm_after_a_second_test_and_its_return_clea
     let coordinator = fleet.coordinator();
     let open = || elements(&fleet.json(&["fleet", "alarms", "--open"])["alarms"]).len();
     // Describing the fleet needs the port of the agent that is gone.
-    eventually("both pairs have an alarm", || (open() == 2).then_some(()));
+    eventually_within(ALARMS, "both pairs have an alarm", || (open() == 2).then_some(()));
     let alarms = fleet.text(&["fleet", "alarms"]);
     assert!(alarms.contains("no result (") && alarms.contains("open"), "{alarms}");
     let grid = fleet.text(&["mesh"]);
@@ -225,7 +228,7 @@ fn an_agent_that_is_gone_raises_an_alarm_after_a_second_test_and_its_return_clea
     let runs = fleet.json(&["schedule", "runs", "m.one.two", "--limit", "100"]);
     assert!(elements(&runs["runs"]).iter().any(|run| run["confirms"].is_string()), "{runs}");
     fleet.agents.push(TestFleet::agent(&fleet.token, port));
-    eventually("the alarms are cleared", || {
+    eventually_within(ALARMS, "the alarms are cleared", || {
         (elements(&fleet.json(&["fleet", "alarms", "--open"])["alarms"]).is_empty()).then_some(())
     });
     // Whoever is told is told after the calendar knows it, in a process of its own.

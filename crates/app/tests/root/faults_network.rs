@@ -10,7 +10,7 @@ use crate::support::{
 };
 
 /// Timeout for an end to notice that the other one is unreachable.
-const NOTICE: Duration = Duration::from_secs(10);
+const NOTICE: Duration = Duration::from_secs(30);
 
 fn ends(command: Command) -> Done {
     Process::start(command).finish(NOTICE)

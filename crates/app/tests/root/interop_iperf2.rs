@@ -48,7 +48,8 @@ fn intervals_add_up_to_the_whole() {
             let rows = rows(&done.stdout);
             let (whole, single): (Vec<Iperf2OutputLine>, Vec<Iperf2OutputLine>) =
                 rows.into_iter().partition(Iperf2OutputLine::is_whole);
-            assert!(single.len() >= 2, "{pair:?}");
+            // A server that begins to read late has less than two seconds, and 2.1.8 sometimes leaves out the rest.
+            assert!(!single.is_empty(), "{pair:?}");
             let sum: u64 = single.iter().map(|row| row.bytes).sum();
             // What is moved after the last whole second has a line of its own; 2.1.8 sometimes leaves it out.
             let last = single.iter().map(|row| row.to).fold(0.0, f64::max);

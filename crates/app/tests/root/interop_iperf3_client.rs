@@ -53,7 +53,7 @@ fn omitted_seconds_count_at_neither_end() {
 fn a_busy_server_is_named_and_its_test_unharmed() {
     let netns = Netns::new();
     let _server = Real.serve(&netns, &["--forceflush"]);
-    let first = Real.start(&netns, &["-t", "4", "-b", "1M", "--forceflush"]);
+    let first = Real.start(&netns, &["-t", "12", "-b", "1M", "--forceflush"]);
     eventually("the first test runs", || first.stdout().contains("connected to").then_some(()));
     let second = Ours.ask(&netns, &["-J"]);
     assert_eq!(second.code, Some(1), "{second:?}");

@@ -125,13 +125,14 @@ pub(crate) fn when_idle(test: &str, body: impl FnOnce()) {
 /// How often something is tried while other programs use the processors.
 const ATTEMPTS_WHEN_BUSY: u32 = 3;
 
-/// The result of `body`. If it panics or is not `good` while other programs use the processors, which does not happen each
-/// time, it is tried again, up to three times in all.
+/// The result of `body`. If it panics or is not `good`, which may also panic, while other programs use the processors, which
+/// does not happen each time, it is tried again, up to three times in all.
 pub(crate) fn again_when_busy<T>(body: impl Fn() -> T, good: impl Fn(&T) -> bool) -> T {
     let attempt = || catch_unwind(AssertUnwindSafe(&body));
+    let is_good = |found: &T| catch_unwind(AssertUnwindSafe(|| good(found))).unwrap_or(false);
     let mut result = attempt();
     for _ in 1..ATTEMPTS_WHEN_BUSY {
-        if result.as_ref().is_ok_and(&good) || !is_busy() {
+        if result.as_ref().is_ok_and(is_good) || !is_busy() {
             break;
         }
         result = attempt();

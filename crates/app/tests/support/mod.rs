@@ -147,13 +147,18 @@ pub(crate) fn pause(length: Duration) {
 }
 
 /// Repeats `look` until it returns something; fails after a timeout.
-pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let deadline = clock::now() + TIMEOUT;
+pub(crate) fn eventually<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    eventually_within(TIMEOUT, what, look)
+}
+
+/// As [`eventually`], for what takes long on an idle machine too.
+pub(crate) fn eventually_within<T>(limit: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let deadline = clock::now() + limit;
     while !deadline.has_passed() {
         if let Some(found) = look() {
             return found;
         }
         pause(Duration::from_millis(10));
     }
-    panic!("{what}: not within {TIMEOUT:?}")
+    panic!("{what}: not within {limit:?}")
 }

@@ -72,7 +72,8 @@ fn each_way_of_waiting_answers_every_request() {
     for (setup, streams) in
         [(&one, 1), (&one, 3), (&one, 100), (&large, 1), (&large, 2), (&deep, 1), (&deep, 40), (&spinning, 1)]
     {
-        let reports = over_tcp(100, setup, streams);
+        // On a busy machine it takes a while until each stream has had a turn.
+        let reports = over_tcp(1000, setup, streams);
         assert!(agreed(&reports, setup) >= streams as u64, "{setup:?} {streams}");
     }
 }

@@ -85,19 +85,20 @@ fn datagrams_of_a_paced_flow_gather_before_they_are_read() {
 
 #[test]
 fn what_is_due_within_a_period_leaves_at_its_start() {
-    // 1000 bytes per millisecond: bursts of a hundred datagrams, or of 100,000 bytes, at 0, 100 and 200 ms.
+    // 1000 bytes in 10 ms: bursts of a hundred datagrams, or of 100,000 bytes, at 0, 1 and 2 s. A machine may be late by
+    // most of a second.
     let bursts = |(sender, receiver): (FlowSetup, FlowSetup)| {
-        let of = |setup: FlowSetup| FlowSetup { pacing_tick: Some(Span::from_ms(100)), ..setup };
+        let of = |setup: FlowSetup| FlowSetup { pacing_tick: Some(Span::from_secs(1)), ..setup };
         (of(sender), of(receiver))
     };
-    let (sender, receiver) = run_udp(bursts(as_udp(timed(290), 1000, 8.0)), 1);
+    let (sender, receiver) = run_udp(bursts(as_udp(timed(2900), 1000, 0.8)), 1);
     check_accounted(&sender, &receiver);
     assert_eq!(udp(&sender).packets, 300);
     let pauses = udp(&sender).send_gaps.unwrap();
-    assert!(pauses.max_ns > 50_000_000 && pauses.p50_ns < 20_000_000, "{pauses:?}");
+    assert!(pauses.max_ns > 500_000_000 && pauses.p50_ns < 100_000_000, "{pauses:?}");
     for streams in [1, 40] {
-        let (mut sender, receiver) = bursts(timed(290));
-        sender.offered = Bitrate::from_bps(8e6);
+        let (mut sender, receiver) = bursts(timed(2900));
+        sender.offered = Bitrate::from_bps(8e5);
         let (sender, receiver) = run_tcp((sender, receiver), streams);
         check_conserved(&sender, &receiver);
         assert_eq!(receiver.tally.total_bytes.get(), 300_000 * streams as u64, "{streams}");

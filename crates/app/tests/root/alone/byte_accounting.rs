@@ -67,7 +67,7 @@ fn a_second_sender_is_named_where_its_bytes_pass() {
     let (server, other) = (server(&lab), server(&lab));
     let port = other.port.to_string();
     let cross_traffic =
-        ["test", "b", "-p", &port, "--upload", "-u", "-b", "8M", "-t", "15", "--no-latency", "-q"];
+        ["test", "b", "-p", &port, "--upload", "-u", "-b", "8M", "-t", "120", "--no-latency", "-q"];
     let cross_traffic = Process::start(lab.linerate("a", &cross_traffic));
     eventually("the second sender sends", || {
         (lab.port("s>b")["packets"].as_u64().unwrap_or_default() > 500).then_some(())
