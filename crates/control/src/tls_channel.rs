@@ -154,8 +154,10 @@ impl TlsState {
     /// Decrypts more of what has arrived, and reads the socket for it if it `may_read`. Bytes are those that were
     /// processed, which may be a part of a record.
     fn decrypt(&mut self, socket: BorrowedFd<'_>, may_read: bool) -> Result<Moved, SockError> {
-        // An error stays: of what the peer sends after it, nothing can be decrypted.
-        self.process()?;
+        if self.end != TlsStreamEnd::Open {
+            // An error stays: of what the peer sends after it, nothing can be decrypted.
+            self.process()?;
+        }
         if self.undecrypted.is_empty() {
             if !may_read {
                 return Ok(Moved::Pending);

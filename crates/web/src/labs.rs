@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use axum::body::Bytes;
-use linerate_runner::lab::control_protocol::Status;
+use linerate_runner::lab::control_protocol::{PortHistory, Status};
 use linerate_runner::lab::{AskError, LabHandle, LabName, LabResourceError, StateDir};
 use linerate_sock::thread::{self, locked};
 use linerate_sock::{Mono, clock};
@@ -47,7 +47,7 @@ struct NamedLab {
 }
 
 /// The end of the stream of a lab.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct LabEnd {
     /// Why.
     reason: &'static str,
@@ -155,7 +155,7 @@ impl WatchedLabs {
                 Ok(status) if status.ports.len() > 2 * status.links.len() => break Some(OTHER_VERSION),
                 Ok(status) => {
                     answered = now;
-                    next = now.max(next + lab.show(&status, now));
+                    next = now.max(next + lab.show(&status));
                 }
                 Err(AskError::Strange) => break Some(OTHER_VERSION),
                 Err(_) if !lab.handle.is_up() => break Some("the network is down"),
@@ -187,15 +187,15 @@ fn unreadable(error: &LabResourceError) -> HttpProblem {
 
 impl WatchedLab {
     /// Shows an answer to the viewers; the time until the next one.
-    fn show(&self, status: &Status, now: Mono) -> Duration {
-        let is_first = locked(&self.state).is_none();
+    fn show(&self, status: &Status) -> Duration {
         // Nobody waits for the lock while the switch is asked.
-        let history = is_first.then(|| self.handle.history(COURSE, ANSWER_TIMEOUT).ok()).flatten();
+        let history = if locked(&self.state).is_none() { self.history() } else { None };
         let mut state = locked(&self.state);
         let has_changed = match &mut *state {
             Some(state) => state.update(status),
             empty => {
-                *empty = Some(LabState::new(status, history.as_ref().map(|history| (now, history))));
+                *empty =
+                    Some(LabState::new(status, history.as_ref().map(|(until, history)| (*until, history))));
                 true
             }
         };
@@ -207,6 +207,12 @@ impl WatchedLab {
             newest.snapshots += u64::from(has_changed);
         });
         INTERVAL.max(Duration::from_secs_f64(bits / MAX_BPS))
+    }
+
+    /// The counters of the last minute, and until when.
+    fn history(&self) -> Option<(Mono, PortHistory)> {
+        let until = clock::now();
+        Some((until, self.handle.history(COURSE, ANSWER_TIMEOUT).ok()?))
     }
 
     /// What a viewer gets first; absent until the switch has answered.

@@ -81,7 +81,7 @@ export function Figure({ chart, catalogue, heights }: FigureProps) {
   );
 }
 
-function useMedia(query: string): boolean {
+export function useMedia(query: string): boolean {
   const media = useMemo(() => matchMedia(query), [query]);
   const [matches, setMatches] = useState(media.matches);
   useLayoutEffect(() => {

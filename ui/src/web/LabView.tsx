@@ -1,7 +1,7 @@
 // An emulated network while it is up: its parts as a drawing, and what its ports do now.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { Figure } from "../charts/Figure";
+import { Figure, useMedia } from "../charts/Figure";
 import { bytes } from "../units";
 import { labLiveUrl } from "./api";
 import {
@@ -162,14 +162,15 @@ const BOX = { width: 84, height: 40 };
 const GAUGE = { width: 9, height: 26 };
 /** From left to right, columns share the width of the page up to this. */
 const WIDE = { page: 1000, column: 260, least: 210, row: 110 };
-/** From top to bottom, for narrow screens. */
+/** From top to bottom, for pages that are too narrow for a drawing from left to right. */
+const NARROW_PAGE = "(max-width: 700px)";
 const NARROW = { column: 156, row: 130 };
 /** Room at the sides for what is written there. */
 const ASIDE = 56;
 
 function LabDrawing({ lab, ports }: { lab: Lab; ports: Port[] }) {
   const drawing = useMemo(() => drawingOf(lab), [lab.hosts, lab.switches, lab.links]);
-  const narrow = useNarrow();
+  const narrow = useMedia(NARROW_PAGE);
   const size = narrow
     ? NARROW
     : {
@@ -428,17 +429,4 @@ function PortRow({ port }: { port: Port }) {
       <td class="number">{now?.marked ?? NOTHING}</td>
     </tr>
   );
-}
-
-/** Whether the page is too narrow for a drawing from left to right. */
-function useNarrow(): boolean {
-  const [narrow, setNarrow] = useState(false);
-  useEffect(() => {
-    const query = matchMedia("(max-width: 700px)");
-    const changed = () => setNarrow(query.matches);
-    query.addEventListener("change", changed);
-    changed();
-    return () => query.removeEventListener("change", changed);
-  }, []);
-  return narrow;
 }
