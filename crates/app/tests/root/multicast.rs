@@ -4,7 +4,7 @@ use linerate_control::{FlowEnd, RunEvent};
 use linerate_model::{Body, CaveatKind, Outcome, Rule, RunRecord, Tally, TestSpec, UdpTally};
 use linerate_units::{Bitrate, Bytes, Span};
 
-use crate::support::{LabBed, LinkSide, Net, ServeProcess, flow, test_json};
+use crate::support::{LabBed, LinkSide, Net, ServeProcess, flow, retried_when_busy, test_json};
 
 /// From the first of these to the others.
 const HOSTS: [&str; 4] = ["a", "b", "c", "d"];
@@ -48,40 +48,42 @@ fn datagrams(tally: &Tally) -> &UdpTally {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn datagrams_leave_once_and_each_receiver_counts_its_own_loss() {
-    let hosts = LabBed::up("gigabit-switch-4", &HOSTS);
-    drop_at(&hosts, "c", &["numgen", "inc", "mod", "20", "==", "0"]);
-    drop_at(&hosts, "d", &[]);
-    let runs = to_all(&hosts, &spec(), &mut |_| ());
-    for (end, record) in &runs {
-        assert_eq!(end.outcome, Outcome::Completed, "{end:?}");
-        assert_eq!(record.flows[0].plan.name, "multicast");
-        assert_eq!(sender(record).bytes, sender(&runs[0].1).bytes, "it is one flow");
-    }
-    let (sent, payload) = (datagrams(sender(&runs[0].1)).packets, sender(&runs[0].1).total_bytes);
-    // 20 Mb/s of 1448 bytes for 2 s. A sender that does not run at the end sends less.
-    assert!((2500..=3460).contains(&sent), "{sent} datagrams");
-    let receiver = |at: usize| runs[at].1.flows[0].receiver.as_ref().unwrap();
-    assert_eq!((datagrams(receiver(0)).packets, datagrams(receiver(0)).lost), (sent, 0), "at b");
-    assert_eq!(datagrams(receiver(1)).lost, sent.div_ceil(20), "at c, every twentieth from the first");
-    assert_eq!((receiver(2).total_bytes, datagrams(receiver(2)).lost), (Bytes::new(0), sent), "at d");
-    // Three copies would be three times the payload; headers, probes and the dialogues are a few percent.
-    let port = hosts.lab.port("a>s");
-    let left = port["bytes"].as_u64().unwrap();
-    assert!(
-        left > payload.get() && left < payload.get() * 13 / 10,
-        "{left} bytes left a, payload {payload:?}"
-    );
+    retried_when_busy(|| {
+        let hosts = LabBed::up("gigabit-switch-4", &HOSTS);
+        drop_at(&hosts, "c", &["numgen", "inc", "mod", "20", "==", "0"]);
+        drop_at(&hosts, "d", &[]);
+        let runs = to_all(&hosts, &spec(), &mut |_| ());
+        for (end, record) in &runs {
+            assert_eq!(end.outcome, Outcome::Completed, "{end:?}");
+            assert_eq!(record.flows[0].plan.name, "multicast");
+            assert_eq!(sender(record).bytes, sender(&runs[0].1).bytes, "it is one flow");
+        }
+        let (sent, payload) = (datagrams(sender(&runs[0].1)).packets, sender(&runs[0].1).total_bytes);
+        // 20 Mb/s of 1448 bytes for 2 s. A sender that does not run at the end sends less.
+        assert!((2500..=3460).contains(&sent), "{sent} datagrams");
+        let receiver = |at: usize| runs[at].1.flows[0].receiver.as_ref().unwrap();
+        assert_eq!((datagrams(receiver(0)).packets, datagrams(receiver(0)).lost), (sent, 0), "at b");
+        assert_eq!(datagrams(receiver(1)).lost, sent.div_ceil(20), "at c, every twentieth from the first");
+        assert_eq!((receiver(2).total_bytes, datagrams(receiver(2)).lost), (Bytes::new(0), sent), "at d");
+        // Three copies would be three times the payload; headers, probes and the dialogues are a few percent.
+        let port = hosts.lab.port("a>s");
+        let left = port["bytes"].as_u64().unwrap();
+        assert!(
+            left > payload.get() && left < payload.get() * 13 / 10,
+            "{left} bytes left a, payload {payload:?}"
+        );
 
-    let caveats = |at: usize| -> Vec<CaveatKind> {
-        runs[at].1.flows[0].caveats.iter().map(|caveat| caveat.kind).collect()
-    };
-    assert!(caveats(2).contains(&CaveatKind::MulticastBlocked), "{:?}", caveats(2));
-    assert!(
-        !caveats(0).contains(&CaveatKind::MulticastBlocked)
-            && !caveats(1).contains(&CaveatKind::MulticastBlocked)
-    );
-    let verdict = runs[2].1.flows[0].verdict.as_ref().unwrap();
-    assert_eq!(verdict.rule, Rule::Unexplained, "{}", verdict.text);
+        let caveats = |at: usize| -> Vec<CaveatKind> {
+            runs[at].1.flows[0].caveats.iter().map(|caveat| caveat.kind).collect()
+        };
+        assert!(caveats(2).contains(&CaveatKind::MulticastBlocked), "{:?}", caveats(2));
+        assert!(
+            !caveats(0).contains(&CaveatKind::MulticastBlocked)
+                && !caveats(1).contains(&CaveatKind::MulticastBlocked)
+        );
+        let verdict = runs[2].1.flows[0].verdict.as_ref().unwrap();
+        assert_eq!(verdict.rule, Rule::Unexplained, "{}", verdict.text);
+    });
 }
 
 #[test]

@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::support::{
-    PlanDir, Process, TIMEOUT, elements, eventually, files_below, kill, parent_of, pause, signal, switches,
-    world,
+    PlanDir, Process, TIMEOUT, elements, eventually, files_below, kill, parent_of, pause, retried_when_busy,
+    signal, switches, world,
 };
 
 impl PlanDir {
@@ -53,27 +53,29 @@ const KEYS: &str = "name = \"keys\"\npause = 0\n\
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_plan_in_the_lab_sets_links_as_its_points_want_and_leaves_nothing() {
-    let bench = PlanDir::new(KEYS);
-    let done = bench.run(&["--json"]);
-    assert_eq!(done.code, Some(0), "{done:?}");
-    let document = done.json();
-    assert_eq!((&document["outcome"], &document["plan"]["world"]), (&"completed".into(), &"lab".into()));
-    let points = elements(&document["points"]);
-    assert_eq!(points.len(), 8);
-    for (number, point) in points.iter().enumerate() {
-        let value = |axis: &str| {
-            let found = elements(&point["values"]).iter().find(|value| value["axis"] == axis);
-            found.and_then(|value| value["label"].as_str()).unwrap().to_owned()
-        };
-        let (low, high) = if value("delay") == "2ms" { (4e6, 9.9e6) } else { (10e6, 100e6) };
-        for flow in ["ab", "cd"] {
-            let rtt = median(&document, number, flow, "rtt_idle");
-            assert!((low..high).contains(&rtt), "{flow} at {point}: {rtt}");
-            let expected = if value("mtu") == "1500" { 1448.0 } else { 8948.0 };
-            assert_eq!(median(&document, number, flow, "segment"), expected, "{point}");
+    retried_when_busy(|| {
+        let bench = PlanDir::new(KEYS);
+        let done = bench.run(&["--json"]);
+        assert_eq!(done.code, Some(0), "{done:?}");
+        let document = done.json();
+        assert_eq!((&document["outcome"], &document["plan"]["world"]), (&"completed".into(), &"lab".into()));
+        let points = elements(&document["points"]);
+        assert_eq!(points.len(), 8);
+        for (number, point) in points.iter().enumerate() {
+            let value = |axis: &str| {
+                let found = elements(&point["values"]).iter().find(|value| value["axis"] == axis);
+                found.and_then(|value| value["label"].as_str()).unwrap().to_owned()
+            };
+            let (low, high) = if value("delay") == "2ms" { (4e6, 9.9e6) } else { (10e6, 100e6) };
+            for flow in ["ab", "cd"] {
+                let rtt = median(&document, number, flow, "rtt_idle");
+                assert!((low..high).contains(&rtt), "{flow} at {point}: {rtt}");
+                let expected = if value("mtu") == "1500" { 1448.0 } else { 8948.0 };
+                assert_eq!(median(&document, number, flow, "segment"), expected, "{point}");
+            }
         }
-    }
-    assert_eq!(bench.traces(document["run"].as_str().unwrap()), [""; 0]);
+        assert_eq!(bench.traces(document["run"].as_str().unwrap()), [""; 0]);
+    });
 }
 
 #[test]

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::{Iperf3, at_once, both_json, list, number};
+use super::{Iperf3, at_once, both_json, list, number, retried_when_busy};
 
 /// TCP: three bursts of 100 blocks.
 const TCP: [&str; 6] = ["-t", "2", "-l", "1000", "-b", "1M/100"];
@@ -48,7 +48,7 @@ impl BurstDirection {
 pub(crate) fn tcp_all(client: Iperf3, server: Iperf3) {
     use BurstDirection::{Both, Down, Up};
     at_once([(Up, 1), (Up, 3), (Down, 1), (Down, 2), (Both, 2)], |(way, parallel)| {
-        tcp(client, server, way, parallel);
+        retried_when_busy(|| tcp(client, server, way, parallel));
     });
 }
 
@@ -57,16 +57,23 @@ pub(crate) fn udp_all(client: Iperf3, server: Iperf3) {
     use BurstDirection::{Both, Down, Up};
     const LONG: &[&str] = &["--udp-counters-64bit"];
     let tests = [(Up, 1, &[][..]), (Up, 2, LONG), (Down, 1, &[]), (Down, 1, LONG), (Both, 2, &[])];
-    at_once(tests, |(way, parallel, more)| udp(client, server, way, parallel, more));
+    at_once(tests, |(way, parallel, more)| {
+        retried_when_busy(|| udp(client, server, way, parallel, more));
+    });
 }
 
 /// Tests without a limit: both ends have the same figures.
 pub(crate) fn unlimited(client: Iperf3, server: Iperf3) {
+    retried_when_busy(|| check_unlimited(client, server));
+}
+
+fn check_unlimited(client: Iperf3, server: Iperf3) {
     let (near, far) = both_json(client, &["-t", "2", "-P", "2"], server);
     let received = number(&near, "/end/sum_received/bytes");
     assert!(received > 0 && received <= number(&near, "/end/sum_sent/bytes"), "{near}");
     assert_eq!(received, number(&far, "/end/sum_received/bytes"), "the server's own figure");
-    assert_eq!(list(&near, "/intervals").len(), 2, "{near}");
+    // A late end makes a short third one.
+    assert!((2..=3).contains(&list(&near, "/intervals").len()), "{near}");
     // The server may still read data that it had received when the client's end message arrived; the opposite
     // never happens.
     let (near, far) = both_json(client, &["-t", "2", "-R"], server);
@@ -77,6 +84,10 @@ pub(crate) fn unlimited(client: Iperf3, server: Iperf3) {
 
 /// Tests whose first second is omitted.
 pub(crate) fn omitting(client: Iperf3, server: Iperf3) {
+    retried_when_busy(|| check_omitting(client, server));
+}
+
+fn check_omitting(client: Iperf3, server: Iperf3) {
     // Bursts of 100 blocks at 0 and 1.6 s; the second one arrives after the first second, on a busy machine too.
     let (near, far) = both_json(client, &["-O", "1", "-t", "2", "-l", "1000", "-b", "500k/100"], server);
     for document in [&near, &far] {

@@ -33,7 +33,7 @@ mod turn;
 
 pub(crate) use agent_pair::{AgentPair, token_file};
 pub(crate) use cgroup::Cgroup;
-pub(crate) use idle::{again_when_busy, is_busy, when_idle};
+pub(crate) use idle::{again_when_busy, is_busy, retried_when_busy, when_idle};
 pub(crate) use idle_server::{await_idle, files_of, threads};
 pub(crate) use iperf2::{Iperf2, Iperf2OutputLine, Iperf2Outputs, await_server, pair, pair_on, rows};
 pub(crate) use iperf3::{Both, Iperf3, PORT, both, both_json, both_json_on, both_on, list, number};

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::support::{
-    Cgroup, Folder, LinkSide, Net, Process, ServeProcess, TIMEOUT, again_when_busy, flow, linerate, skipped,
-    test_json, when_idle,
+    Cgroup, Folder, LinkSide, Net, Process, ServeProcess, TIMEOUT, flow, linerate, retried_when_busy,
+    skipped, test_json, when_idle,
 };
 
 /// Verdict of a measurement from A to B: causes and rules, and everything for a failure message.
@@ -54,7 +54,7 @@ impl CausesVerdict {
 
 /// Measures from A to B and checks the verdict; again if a busy machine disturbed it.
 fn judged(net: &Net, args: &[&str], check: impl Fn(&CausesVerdict)) {
-    again_when_busy(|| check(&verdict(net, args)), |()| true);
+    retried_when_busy(|| check(&verdict(net, args)));
 }
 
 fn sysctl(net: &Net, side: LinkSide, setting: &str) {
@@ -133,38 +133,40 @@ fn a_shaped_link() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn a_shaper_at_the_server_of_a_foreign_client() {
-    let (net, folder) = (Net::pair(), Folder::new());
-    net.tbf(LinkSide::B, "50mbit", "32kb", "50ms");
-    let archive = folder.file("archive.sqlite");
-    let server = ServeProcess::start_in(&net, LinkSide::B, &["--archive", &archive]);
-    let port = server.port.to_string();
-    for rate in ["0", "10M"] {
-        let args = ["-c", LinkSide::B.address(), "-p", &port, "-t", "3", "-R", "-C", "cubic", "-b", rate];
-        let done = net.exec(LinkSide::A, "iperf3", &args).output().unwrap();
-        assert!(done.status.success(), "{done:?}");
-    }
-    server.await_events("ended", 2);
-    let show = |run: &str| {
-        let mut command = linerate();
-        command.args(["show", run, "--json", "--archive", &archive]);
-        Process::start(command).finish(TIMEOUT).json()
-    };
-    let mut history = linerate();
-    history.args(["history", "--json", "--archive", &archive]);
-    let runs = Process::start(history).finish(TIMEOUT).json();
-    // The newest first.
-    for (run, rule) in [(0, "V03"), (1, "V14")] {
-        let document = show(runs["runs"][run]["id"].as_str().unwrap());
-        let download = flow(&document, "download");
-        assert_eq!(download["verdict"]["rule"], rule, "{download:#}");
-        assert_eq!(download["verdict"]["confidence"], "confirmed", "{download:#}");
-        let text = download["verdict"]["text"].as_str().unwrap();
-        assert_eq!(text.contains("Your own tbf on veth0"), rule == "V14", "{text}");
-        assert!(
-            !document.to_string().contains("not this test's"),
-            "nobody else used the interface: {document:#}"
-        );
-    }
+    retried_when_busy(|| {
+        let (net, folder) = (Net::pair(), Folder::new());
+        net.tbf(LinkSide::B, "50mbit", "32kb", "50ms");
+        let archive = folder.file("archive.sqlite");
+        let server = ServeProcess::start_in(&net, LinkSide::B, &["--archive", &archive]);
+        let port = server.port.to_string();
+        for rate in ["0", "10M"] {
+            let args = ["-c", LinkSide::B.address(), "-p", &port, "-t", "3", "-R", "-C", "cubic", "-b", rate];
+            let done = net.exec(LinkSide::A, "iperf3", &args).output().unwrap();
+            assert!(done.status.success(), "{done:?}");
+        }
+        server.await_events("ended", 2);
+        let show = |run: &str| {
+            let mut command = linerate();
+            command.args(["show", run, "--json", "--archive", &archive]);
+            Process::start(command).finish(TIMEOUT).json()
+        };
+        let mut history = linerate();
+        history.args(["history", "--json", "--archive", &archive]);
+        let runs = Process::start(history).finish(TIMEOUT).json();
+        // The newest first.
+        for (run, rule) in [(0, "V03"), (1, "V14")] {
+            let document = show(runs["runs"][run]["id"].as_str().unwrap());
+            let download = flow(&document, "download");
+            assert_eq!(download["verdict"]["rule"], rule, "{download:#}");
+            assert_eq!(download["verdict"]["confidence"], "confirmed", "{download:#}");
+            let text = download["verdict"]["text"].as_str().unwrap();
+            assert_eq!(text.contains("Your own tbf on veth0"), rule == "V14", "{text}");
+            assert!(
+                !document.to_string().contains("not this test's"),
+                "nobody else used the interface: {document:#}"
+            );
+        }
+    });
 }
 
 #[test]
@@ -209,7 +211,7 @@ fn a_cpu_quota_of_the_receiver() {
     let server = ServeProcess::from(net.exec(LinkSide::B, "sh", &serve));
     quota.take(server.pid());
     let with_quota = |args: &[&str], check: &dyn Fn(&CausesVerdict)| {
-        again_when_busy(|| check(&verdict_at(&server, &net, args)), |()| true);
+        retried_when_busy(|| check(&verdict_at(&server, &net, args)));
     };
     with_quota(&["-t", "3"], &|found| {
         found.is_not(&["V07", "V08"]);

@@ -36,7 +36,7 @@ fn verdict(topology: &str, set: &[&str], to: &str, args: &[&str]) -> PathVerdict
 
 /// Measures and checks the verdict; again if a busy machine disturbed it.
 fn judged(topology: &str, set: &[&str], to: &str, args: &[&str], check: impl Fn(&PathVerdict)) {
-    support::again_when_busy(|| check(&verdict(topology, set, to, args)), |()| true);
+    support::retried_when_busy(|| check(&verdict(topology, set, to, args)));
 }
 
 impl PathVerdict {

@@ -43,7 +43,8 @@ fn check_client(protocol: &str, options: &[&str]) {
     let done = Process::start(client).finish(TIMEOUT);
     // Beside other programs, a browser does not fill the path. On an idle machine, the single upload of ndt7
     // reaches 95 % of it.
-    let least = if busy || is_busy() { 0.1 } else { 0.9 };
+    let busy = busy || is_busy();
+    let least = if busy { 0.1 } else { 0.9 };
     assert_eq!(done.code, Some(0), "{done:?}");
     let found = done.json();
     assert_eq!((&found["code"], found.get("error")), (&0.into(), None), "{found:#}");
@@ -63,15 +64,17 @@ fn check_client(protocol: &str, options: &[&str]) {
         let rate = last["NumBytes"].as_f64().unwrap() * 8e6 / last["ElapsedTime"].as_f64().unwrap();
         assert!((least..1.03).contains(&(rate / GOODPUT_BPS)), "{direction}: {rate}: {found:#}");
         assert!(of_server["TCPInfo"]["MinRTT"].as_f64().unwrap() > 0.0, "{found:#}");
-        // A measurement every 250 ms.
+        // A measurement every 250 ms, when the browser has the time to read it.
         let messages = found["server_messages"][direction].as_u64().unwrap();
-        assert!((20..=60).contains(&messages), "{direction}: {messages}");
+        let fewest = if busy { 5 } else { 20 };
+        assert!((fewest..=60).contains(&messages), "{direction}: {messages}");
         let ours = runs.iter().find_map(|run| mean_bps(run, direction)).unwrap();
         assert!((least..1.02).contains(&(ours / GOODPUT_BPS)), "{direction}: {ours}");
         let client = found[direction]["LastClientMeasurement"]["MeanClientMbps"].as_f64().unwrap() * 1e6;
         // The client counts an upload when it hands it to the browser, which buffers some of it.
         let most = if direction == "upload" { 1.2 } else { 1.05 };
-        assert!((0.95..most).contains(&(client / ours)), "{direction}: {client} and {ours}");
+        let alike = if busy { 0.5..2.0 } else { 0.95..most };
+        assert!(alike.contains(&(client / ours)), "{direction}: {client} and {ours}");
     }
 }
 

@@ -88,7 +88,8 @@ fn the_engine_of_cloudflare_and_our_server_count_the_same() {
         let theirs = found["summary"][direction].as_f64().unwrap();
         let ours = rate_bps(run, direction);
         assert!((least..1.02).contains(&(ours / GOODPUT_BPS)), "{direction}: {ours}: {found:#}");
-        assert!((0.9..1.5).contains(&(theirs / ours)), "{direction}: {theirs} and {ours}: {found:#}");
+        let alike = if busy { 0.3..5.0 } else { 0.9..1.5 };
+        assert!(alike.contains(&(theirs / ours)), "{direction}: {theirs} and {ours}: {found:#}");
     }
     let latency_ms = found["summary"]["latency"].as_f64().unwrap();
     assert!(busy || (0.0..50.0).contains(&latency_ms), "{found:#}");
@@ -120,7 +121,8 @@ fn the_client_of_librespeed_and_our_server_count_the_same() {
     let client = served.net.exec(LinkSide::A, LIBRESPEED_CLI, &args);
     let busy = is_busy();
     let done = Process::start(client).finish(TIMEOUT);
-    let least = if busy || is_busy() { 0.1 } else { 0.85 };
+    let busy = busy || is_busy();
+    let (least, alike) = if busy { (0.1, 0.5..2.0) } else { (0.85, 0.8..1.25) };
     assert_eq!(done.code, Some(0), "{done:?}");
     let found = done.json();
     let found = found.as_array().map_or(&found, |found| &found[0]);
@@ -133,6 +135,6 @@ fn the_client_of_librespeed_and_our_server_count_the_same() {
         let ours = rate_bps(run, direction);
         assert!((least..1.02).contains(&(ours / GOODPUT_BPS)), "{direction}: {ours}: {found:#}");
         // The client counts what it passes to its kernel, over the time it was told.
-        assert!((0.8..1.25).contains(&(theirs / ours)), "{direction}: {theirs} and {ours}: {found:#}");
+        assert!(alike.contains(&(theirs / ours)), "{direction}: {theirs} and {ours}: {found:#}");
     }
 }
