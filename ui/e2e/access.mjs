@@ -53,7 +53,7 @@ async function tester() {
   const encrypted = page.getByText("the connections were encrypted (TLS)");
   check(
     (await encrypted.count()) > 0 === BASE.startsWith("https:"),
-    "the result is wrong about its encryption",
+    `the result is wrong about its encryption: ${(await page.locator("main").innerText()).slice(0, 1000)}`,
   );
   await page.goto(`${BASE}/?from=host`);
   await page.getByLabel("Other host", { exact: true }).fill("this host");
