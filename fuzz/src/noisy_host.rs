@@ -335,6 +335,13 @@ impl<S: StandIn> NoisyHost<S> {
                 let flows: Vec<FlowCounts> = running.map(|task| self.counts(task, 1 << 30, 0)).collect();
                 self.stand_in.input(self.now, Input::Counts { cpu: CpuTime::default(), flows: &flows });
             }
+            Output::LookLink { link } => {
+                let connection =
+                    ConnectionCounts { bytes_acknowledged: self.moved, ..ConnectionCounts::default() };
+                let counts = StreamCounts { connection: Some(connection), ..StreamCounts::default() };
+                let counts = self.open.contains_key(&link).then_some(&counts);
+                self.stand_in.input(self.now, Input::LinkCounts { link, counts });
+            }
             Output::LookHost { .. } => self.stand_in.input(self.now, Input::Host(&HostCounts::default())),
             Output::Read => self.reading += 1,
             Output::RunOver { trouble, .. } => {

@@ -28,7 +28,7 @@ pub use run::{CountedFlow, Planned};
 use std::net::SocketAddr;
 
 use linerate_model::{BrowserNote, SideSettings, SizePoint, Tally};
-use linerate_units::{Span, Timestamp};
+use linerate_units::{Bytes, Span, Timestamp};
 
 /// A foreign tool in one role.
 pub trait StandIn: Send {
@@ -172,6 +172,13 @@ pub enum Input<'a> {
         link: Link,
         /// The result of the exchange.
         result: Result<Exchanged, SystemError>,
+    },
+    /// The answer to [`Output::LookLink`].
+    LinkCounts {
+        /// The link.
+        link: Link,
+        /// What the kernel has counted since the connection was opened; absent for a link that is no connection.
+        counts: Option<&'a StreamCounts>,
     },
     /// The answer to [`Output::LookHost`].
     Host(&'a HostCounts),
@@ -322,6 +329,12 @@ pub enum Output {
     Exchange(Box<Exchange>),
     /// Tell what every flow has counted; answered by `Counts` before anything else.
     Look,
+    /// Read what the kernel has counted on a connection that is not used by a flow; answered by `LinkCounts` before
+    /// any other input.
+    LookLink {
+        /// The link.
+        link: Link,
+    },
     /// Read the counters of this host; answered by `Host` before any other input.
     LookHost {
         /// Count the interrupts of the lines that contain this name.
@@ -363,6 +376,13 @@ pub enum Output {
         flow: FlowId,
         /// What was counted.
         counted: Box<CountedFlow>,
+    },
+    /// This number of bytes of payload was moved by the stand-in itself, for the quotas of its run.
+    Moved {
+        /// The run.
+        run: RunId,
+        /// Bytes since the last time.
+        bytes: Bytes,
     },
     /// The peer's counts of a flow.
     PeerCounted {

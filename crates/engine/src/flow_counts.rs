@@ -19,6 +19,14 @@ pub fn update_sender(counts: &mut StreamCounts, socket: &impl AsFd, before: u64)
     }
 }
 
+/// What the kernel has counted on a connection since it was opened; absent if it does not tell.
+#[must_use]
+pub fn connection_counts(socket: &impl AsFd) -> Option<StreamCounts> {
+    let mut counts = StreamCounts::default();
+    put_connection(&mut counts, &tcp_info(socket).ok()?, Some(0));
+    Some(counts)
+}
+
 fn put_sender(counts: &mut StreamCounts, info: &TcpInfo, before: Option<u64>) {
     counts.retransmits =
         info.total_retrans.zip(before).map(|(now, then)| u64::from(now).saturating_sub(then));

@@ -34,7 +34,7 @@ pub use caveats::clamped_buffers;
 pub use channel::SecureChannel;
 pub use error::EngineError;
 pub use exchange::{exchange, exchange_both};
-pub use flow_counts::update_sender;
+pub use flow_counts::{connection_counts, update_sender};
 pub use plan::{block_length, memory_needed};
 pub use pump::reason;
 pub use run::{FlowHandle, FlowProgress, FlowReport, arm, start};

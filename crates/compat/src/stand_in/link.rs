@@ -34,6 +34,8 @@ pub struct LinkOptions {
     pub ttl: Option<u8>,
     /// Disable Nagle's algorithm (TCP_NODELAY).
     pub no_delay: bool,
+    /// Most bytes in the socket that were not sent (TCP_NOTSENT_LOWAT).
+    pub notsent_lowat: Option<u64>,
     /// Forbid fragmentation.
     pub dont_fragment: bool,
     /// Send only to hosts of the own networks, not through routers (SO_DONTROUTE).

@@ -4,7 +4,8 @@ use std::io;
 use std::net::SocketAddr;
 
 use linerate_compat::stand_in::{
-    CpuTime, Exchanged, FlowCounts, FlowId, HostCounts, Input, Link, Opened, RunId, StandIn, SystemError,
+    CpuTime, Exchanged, FlowCounts, FlowId, HostCounts, Input, Link, Opened, RunId, StandIn, StreamCounts,
+    SystemError,
 };
 use linerate_model::SideSettings;
 use linerate_model::foreign_text::without_error_numbers;
@@ -34,6 +35,7 @@ pub(super) enum DriverEvent {
     Written { flow: FlowId },
     Ended { counts: Box<FlowCounts> },
     Exchanged { link: Link, result: Result<Exchanged, SystemError> },
+    LinkCounts { link: Link, counts: Option<Box<StreamCounts>> },
     Host(Box<HostCounts>),
     NotWritten { name: String, reason: SystemError },
     Tick,
@@ -68,6 +70,9 @@ impl DriverEvent {
             Self::Written { flow } => Input::Written { flow },
             Self::Ended { counts } => return to.input(now, Input::Ended { counts: &counts }),
             Self::Exchanged { link, result } => Input::Exchanged { link, result },
+            Self::LinkCounts { link, counts } => {
+                return to.input(now, Input::LinkCounts { link, counts: counts.as_deref() });
+            }
             Self::Host(counts) => return to.input(now, Input::Host(&counts)),
             Self::NotWritten { name, reason } => Input::NotWritten { name, reason },
             Self::Tick => Input::Tick,

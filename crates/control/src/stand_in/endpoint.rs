@@ -68,7 +68,7 @@ pub(super) fn socket_options(options: &LinkOptions) -> SocketOptions {
         tos: options.tos,
         ttl: options.ttl,
         no_delay: options.no_delay,
-        notsent_lowat: None,
+        notsent_lowat: options.notsent_lowat,
         fast_open: false,
         busy_poll: None,
         mptcp: options.transport == Transport::Mptcp,

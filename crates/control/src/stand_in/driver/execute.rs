@@ -6,7 +6,7 @@ use linerate_compat::stand_in::{
     CpuTime, Exchange, FlowTask, Link, LinkOptions, Output, Planned, ResourceUsage, RunId, SystemError,
     Transport,
 };
-use linerate_engine::{FlowSetup, Sockets, memory_needed};
+use linerate_engine::{FlowSetup, Sockets, connection_counts, memory_needed};
 use linerate_sock::clock;
 
 use super::super::driver_event::{DriverEvent, own_reason, reason_of};
@@ -43,6 +43,10 @@ impl Driver<'_> {
             Output::Forget { flow } => self.core.flows.remove(flow),
             Output::Exchange(exchange) => self.exchange(*exchange),
             Output::Look => self.look(),
+            Output::LookLink { link } => {
+                let counts = self.core.links.stream(link).and_then(connection_counts).map(Box::new);
+                self.events.push_front(DriverEvent::LinkCounts { link, counts });
+            }
             Output::LookHost { interrupts, interface } => {
                 let counts = host_counts::read(interrupts.as_deref(), interface.as_deref());
                 self.events.push_front(DriverEvent::Host(Box::new(counts)));
@@ -53,6 +57,7 @@ impl Driver<'_> {
             }
             Output::Browser { flow, note } => self.runs.browser(flow, *note),
             Output::Counted { run, flow, counted } => self.runs.counted(run, flow, *counted),
+            Output::Moved { run, bytes } => self.moved(run, bytes),
             Output::PeerCounted { flow, tally } => self.runs.peer_counted(flow, *tally),
             Output::RunOver { run, trouble } => self.run_over(run, trouble),
             Output::Print(text) => self.console.print(text.as_bytes()),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use linerate_compat::stand_in::{Link, RunId};
 use linerate_engine::ByteAccount;
 use linerate_sock::{Mono, clock};
-use linerate_units::Span;
+use linerate_units::{Bytes, Span};
 
 use super::super::driver_event::{DriverEvent, own_reason};
 use super::super::server_ports::MeasurementPermit;
@@ -111,6 +111,16 @@ impl Driver<'_> {
         for run in self.admitted.values_mut().filter(|run| run.peer == from) {
             run.active = clock::now();
             run.exchanging &= !exchanged;
+        }
+    }
+
+    /// Adds what a stand-in has moved itself to the quotas of its run.
+    pub(super) fn moved(&mut self, run: RunId, bytes: Bytes) {
+        if let Some(run) = self.admitted.get_mut(&run) {
+            run.active = clock::now();
+            if let Some(account) = &run.account {
+                account.add(bytes);
+            }
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use linerate_compat::stand_in::SystemError;
 use linerate_engine::SecureChannel;
 use linerate_sock::handle::AsFd;
-use linerate_sock::poll::Interest;
+use linerate_sock::poll::{Interest, wait_for};
 use linerate_sock::{Mono, Moved, SockError, stream};
 
 use super::super::driver_event::{own_reason, reason_of};
@@ -42,6 +42,9 @@ pub(super) struct StandInConnection {
     pub(super) permit: Option<Permit>,
     /// Its encryption, if it has one.
     pub(super) channel: Option<Arc<TlsChannel>>,
+    /// Whether nothing is written while more than TCP_NOTSENT_LOWAT waits in the socket. The kernel itself takes up to
+    /// 64 KiB more.
+    pub(super) keeps_queue_short: bool,
 }
 
 /// The result of a read.
@@ -85,6 +88,7 @@ impl StandInConnection {
             closing: None,
             permit: None,
             channel: None,
+            keeps_queue_short: false,
         }
     }
 
@@ -155,6 +159,9 @@ impl StandInConnection {
     /// Sends as many bytes as possible.
     pub(super) fn flush(&mut self) -> Flushed {
         while self.has_unsent() {
+            if self.keeps_queue_short && !wait_for(&self.stream, Interest::WRITE, Mono(0)).unwrap_or(true) {
+                return Flushed::Nothing;
+            }
             match self.send_some() {
                 Ok(Moved::Bytes(count)) => {
                     drop(self.unsent.drain(..count));

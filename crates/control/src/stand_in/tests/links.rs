@@ -199,6 +199,51 @@ fn an_accepted_connection_is_tuned_as_far_as_the_kernel_lets_us() {
     assert_eq!(serving.join().unwrap().0, 4);
 }
 
+/// Without a look before each write, the kernel appends to what waits until that is 64 KiB long.
+#[test]
+fn a_socket_that_has_enough_to_send_gets_no_more() {
+    const LOWAT: u64 = 4_096;
+    const PIECE: usize = 2_048;
+    let (sender, port) = port();
+    let mut written = 0;
+    let server = script(move |input, context| match input {
+        Input::Begin => {
+            let options = options(Transport::Tcp);
+            context.output(Output::Listen { link: CONTROL, port: 0, options });
+        }
+        Input::Opened { link: CONTROL, opened } => sender.send(opened.local.port()).unwrap(),
+        Input::Accepted { link, .. } => {
+            let tuned = LinkOptions { notsent_lowat: Some(LOWAT), ..options(Transport::Tcp) };
+            context.output(Output::Tune { link, options: tuned });
+            context.output(Output::Send { link, bytes: vec![7; PIECE] });
+        }
+        // As fast as the socket takes it.
+        Input::Sent { link } => {
+            written += PIECE as u64;
+            context.output(Output::Send { link, bytes: vec![7; PIECE] });
+        }
+        Input::Closed { link, .. } => context.output(Output::LookLink { link }),
+        Input::LinkCounts { counts, .. } => {
+            let counts = counts.unwrap().connection.unwrap();
+            let waiting = written - (counts.bytes_sent - counts.bytes_retransmitted);
+            assert!(waiting <= LOWAT + PIECE as u64, "{waiting} of {written} bytes wait in the socket");
+            context.output(Output::Exit(if written > 100_000 { 5 } else { 6 }));
+        }
+        _ => {}
+    });
+    let serving = thread::spawn(move || run(None, server));
+    let client = TcpStream::connect(loopback(port.recv().unwrap()).unwrap()).unwrap();
+    // It reads nothing, so its window is full at some time, and what comes then is not sent.
+    let received = || linerate_sock::tcp_info(&client).unwrap().bytes_received.unwrap();
+    let mut before = 0;
+    while received() == 0 || received() > before {
+        before = received();
+        thread::sleep(Duration::from_millis(300));
+    }
+    client.shutdown(std::net::Shutdown::Write).unwrap();
+    assert_eq!(serving.join().unwrap().0, 5);
+}
+
 #[test]
 fn a_discarded_link_causes_no_more_events() {
     let (sender, port) = port();
