@@ -25,6 +25,7 @@ mod ntttcp;
 mod nuttcp;
 mod plan;
 mod quantities;
+mod responsiveness;
 mod results;
 mod script;
 mod seeds;
@@ -48,6 +49,7 @@ pub use ntttcp::ntttcp;
 pub use nuttcp::{nuttcp_argv, nuttcp_client, nuttcp_lines, nuttcp_server};
 pub use plan::plan;
 pub use quantities::units;
+pub use responsiveness::responsiveness;
 pub use results::foreign_results;
 pub use tool::{iperf2, iperf2_argv, iperf2_wire, ttcp, ttcp_argv};
 pub use topology::topology;
@@ -77,6 +79,7 @@ pub const TARGETS: &[FuzzTarget] = &[
     FuzzTarget { name: "netperf_client", run: netperf_client, seeds: netperf::client_seeds },
     FuzzTarget { name: "netpipe", run: netpipe, seeds: netpipe::seeds },
     FuzzTarget { name: "http", run: http, seeds: http::seeds },
+    FuzzTarget { name: "responsiveness", run: responsiveness, seeds: responsiveness::seeds },
     FuzzTarget { name: "ntttcp", run: ntttcp, seeds: ntttcp::seeds },
     FuzzTarget { name: "iperf3_params", run: iperf3_params, seeds: iperf3::messages },
     FuzzTarget { name: "iperf3_results", run: iperf3_results, seeds: iperf3::messages },

@@ -36,7 +36,13 @@ impl Tool {
     /// Whether its embedded server also serves clients that encrypt: that of browsers, whose pages may be encrypted.
     #[must_use]
     pub fn is_served_within_tls(&self) -> bool {
-        self.name == http::HTTP.name
+        self.name == http::HTTP.name || self.needs_tls()
+    }
+
+    /// Whether all its clients encrypt. It has no port without a certificate.
+    #[must_use]
+    pub fn needs_tls(&self) -> bool {
+        self.name == http::RESPONSIVENESS_NAME
     }
 
     /// The names of what all tools speak.
@@ -105,4 +111,6 @@ pub static ALL: &[&Tool] = &[
     &ntttcp::NTTTCP,
     &netperf::NETPERF,
     &http::HTTP,
+    #[cfg(feature = "http2")]
+    &http::RESPONSIVENESS,
 ];

@@ -82,6 +82,6 @@ pub use server::{
 pub use shares::{AddressGroup, Exhausted, Permit, Shares};
 pub use stand_in::{Interrupts, Invocation, LogStore, StoredRun, drive, file_facts};
 pub use tls::{
-    FingerprintCheck, HTTP_PROTOCOL, ServerIdentity, ServerTrust, TLS_PROTOCOL, TlsError, TlsRequirement,
-    UnknownServer, fingerprint_of,
+    FingerprintCheck, HTTP_PROTOCOL, HTTP2_PROTOCOL, ServerIdentity, ServerTrust, TLS_PROTOCOL, TlsError,
+    TlsRequirement, UnknownServer, fingerprint_of,
 };

@@ -55,7 +55,7 @@ pub use event::ServerEvent;
 pub use handover::PortHandover;
 use inbox::Inbox;
 pub use limits::{ServerLimits, ServerReload};
-use open_port::{OpenPort, OpenPorts};
+use open_port::{OpenPort, OpenPorts, PortTls};
 pub use own_run::{BrowserPort, OwnRun, OwnRunTurn, OwnRuns, QueueLoad};
 use queue::ClientQueue;
 pub use quota::Quotas;
@@ -97,6 +97,9 @@ pub struct ServerConfig {
     pub without: Vec<String>,
     /// Further ports, on which only foreign tools are served.
     pub classic: Vec<ClassicPort>,
+    /// The port of clients that measure responsiveness, on every address of the server; absent to serve none. It needs a
+    /// certificate, and a build with HTTP/2.
+    pub responsiveness: Option<u16>,
     /// Where the event logs of runs with foreign tools are stored; absent to store none.
     pub log_store: Option<Arc<dyn LogStore>>,
     /// Folder for the undo journal of an agent's host settings; absent for an agent that changes none.
@@ -143,6 +146,8 @@ impl ServerConfig {
         self.foreign.retain(is_served);
         self.classic.iter_mut().for_each(|port| port.tools.retain(is_served));
         self.classic.retain(|port| !port.tools.is_empty());
+        let measures = linerate_compat::ALL.iter().any(|tool| tool.needs_tls() && is_served(tool));
+        self.responsiveness = self.responsiveness.filter(|_| measures);
     }
 
     /// The ports that all other foreign tools expect, in the order of their numbers.
@@ -150,8 +155,9 @@ impl ServerConfig {
     pub fn classic_ports() -> Vec<ClassicPort> {
         let mut ports: Vec<ClassicPort> = Vec::new();
         let at_home = Self::others_at_home();
-        for tool in linerate_compat::ALL.iter().filter(|tool| at_home.iter().all(|own| own.name != tool.name))
-        {
+        let is_elsewhere =
+            |tool: &&&Tool| at_home.iter().all(|own| own.name != tool.name) && !tool.needs_tls();
+        for tool in linerate_compat::ALL.iter().filter(is_elsewhere) {
             match ports.iter_mut().find(|classic| classic.port == tool.default_port) {
                 Some(classic) => classic.tools.push(tool),
                 None => ports.push(ClassicPort { port: tool.default_port, tools: vec![tool] }),
@@ -353,8 +359,11 @@ impl Server {
         // A foreign client begins its test as soon as it connects, and a native one waits for the description of this
         // host, so what takes time in it is measured now.
         get_ready();
-        for address in self.addresses() {
-            event(ServerEvent::Listening(address));
+        for port in &self.ports.ports {
+            event(match port.tls {
+                PortTls::Http2 => ServerEvent::ListeningForResponsiveness(port.address),
+                PortTls::None | PortTls::Control => ServerEvent::Listening(port.address),
+            });
         }
         let OpenPorts { ports, inboxes } = self.ports;
         let shared = Arc::new(Shared {

@@ -31,6 +31,9 @@ pub const TLS_PROTOCOL: &[u8] = b"linerate";
 /// The name of what browsers speak within TLS: their tests have a connection each (RFC 7301, RFC 9112).
 pub const HTTP_PROTOCOL: &[u8] = b"http/1.1";
 
+/// The name of HTTP/2 within TLS (RFC 9113, section 3.1).
+pub const HTTP2_PROTOCOL: &[u8] = b"h2";
+
 /// Which clients of our own have to encrypt their control connections.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TlsRequirement {
@@ -65,6 +68,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 pub trait ServerIdentity: fmt::Debug + Send + Sync {
     /// The configuration for new connections, for TLS 1.3 and the protocols [`TLS_PROTOCOL`] and [`HTTP_PROTOCOL`].
     fn tls(&self) -> Arc<rustls::ServerConfig>;
+
+    /// The same for TLS 1.3 and [`HTTP2_PROTOCOL`].
+    fn http2(&self) -> Arc<rustls::ServerConfig>;
 
     /// The fingerprint of the certificate for new connections.
     fn fingerprint(&self) -> Fingerprint;

@@ -52,9 +52,26 @@ pub struct ServerTlsOptions {
     /// Serve the pages over HTTPS with a certificate that is made once and kept in the user's data directory
     #[cfg_attr(feature = "clap", arg(long, requires = "web", conflicts_with = "tls_cert"))]
     pub tls_self_signed: bool,
+    /// Answer clients that measure responsiveness, such as networkQuality, at this port (HTTPS; 5202 by convention)
+    #[cfg(feature = "http2")]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "PORT", requires = "tls"))]
+    pub responsiveness_port: Option<u16>,
 }
 
 impl ServerTlsOptions {
+    /// The port of clients that measure responsiveness.
+    #[must_use]
+    pub fn responsiveness_port(&self) -> Option<u16> {
+        #[cfg(feature = "http2")]
+        {
+            self.responsiveness_port
+        }
+        #[cfg(not(feature = "http2"))]
+        {
+            None
+        }
+    }
+
     /// Whether control connections may be encrypted.
     #[must_use]
     pub fn is_for_control(&self) -> bool {

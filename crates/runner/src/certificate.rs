@@ -6,7 +6,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use linerate_control::{HTTP_PROTOCOL, ServerIdentity, TLS_PROTOCOL, fingerprint_of, host_info};
+use linerate_control::{
+    HTTP_PROTOCOL, HTTP2_PROTOCOL, ServerIdentity, TLS_PROTOCOL, fingerprint_of, host_info,
+};
 use linerate_model::{Fingerprint, ServerTlsOptions};
 use linerate_sock::files::FileState;
 use linerate_sock::thread::locked;
@@ -151,6 +153,7 @@ impl CertificateError {
 struct TlsIdentity {
     pages: Arc<ServerConfig>,
     control: Arc<ServerConfig>,
+    http2: Arc<ServerConfig>,
     fingerprint: Fingerprint,
 }
 
@@ -233,6 +236,11 @@ impl ServerIdentity for TlsCertificate {
         Arc::clone(&locked(&self.current).control)
     }
 
+    fn http2(&self) -> Arc<ServerConfig> {
+        self.reload();
+        Arc::clone(&locked(&self.current).http2)
+    }
+
     fn fingerprint(&self) -> Fingerprint {
         locked(&self.current).fingerprint
     }
@@ -280,7 +288,8 @@ impl TlsIdentity {
         };
         let pages = config(ALL_VERSIONS, &[HTTP_PROTOCOL]).map_err(pair)?;
         let control = config(&[&TLS13], &[TLS_PROTOCOL, HTTP_PROTOCOL]).map_err(pair)?;
-        Ok(Self { pages, control, fingerprint })
+        let http2 = config(&[&TLS13], &[HTTP2_PROTOCOL]).map_err(pair)?;
+        Ok(Self { pages, control, http2, fingerprint })
     }
 }
 

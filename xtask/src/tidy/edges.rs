@@ -80,8 +80,9 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("clap_mangen", &["app"]),
     ("signal-hook", &["app", "xtask"]),
     ("tracing-subscriber", &["app"]),
-    // Measurements wait in plain threads; the async runtime is for the web service, see docs/design.
-    ("tokio", &["web", "broker"]),
+    // Measurements wait in plain threads; the async runtime is for the web service, see docs/design. Of it, `compat` has
+    // the traits of byte streams, through which its HTTP/2 reads and writes.
+    ("tokio", &["web", "broker", "compat"]),
     ("axum", &["web"]),
     ("hyper", &["web"]),
     ("smol", &[]),

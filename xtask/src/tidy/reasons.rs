@@ -8,7 +8,7 @@ const MANIFEST: &str = "Cargo.toml";
 const SECTION: &str = "[workspace.dependencies]";
 /// One comment may cover several related packages.
 const MAX_GROUP: usize = 4;
-const MAX_DEPENDENCIES: usize = 70;
+const MAX_DEPENDENCIES: usize = 73;
 
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     let Some(manifest) = tree.file(MANIFEST) else {

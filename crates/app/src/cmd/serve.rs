@@ -213,6 +213,7 @@ fn config(args: &ServeArgs) -> ServerConfig {
         without: args.without.clone(),
         tls_required: TlsRequirement::of(&args.web.tls),
         classic: if args.listen.classic { ServerConfig::classic_ports() } else { Vec::new() },
+        responsiveness: args.web.tls.responsiveness_port(),
         log_store: Some(Arc::new(ArchiveLogStore {
             without_addresses: args.archive_limits.no_store_addresses,
             ..archive::log_store(args.archive.archive.clone(), Some(Retention::from(&args.archive_limits)))

@@ -89,6 +89,7 @@ const SERVE: &[(&str, OptionValue, &[&str])] = &[
     ("--port", Number, &["65536"]),
     ("--bind", Word, &["localhost:1"]),
     ("--policy", Word, &["exklusive"]),
+    ("--responsiveness-port", Number, &["65536"]),
     ("--limit-time", Positive, &[]),
     ("--limit-clients", Positive, &[]),
     ("--limit-memory", Positive, &["much"]),

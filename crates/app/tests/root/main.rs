@@ -38,6 +38,7 @@ mod interop_nuttcp;
 mod interop_nuttcp_faults;
 mod interop_nuttcp_loss;
 mod interop_nuttcp_options;
+mod interop_responsiveness;
 mod interop_retransmits;
 mod interop_ttcp;
 mod kills;

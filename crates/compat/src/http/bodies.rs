@@ -121,7 +121,7 @@ impl BodySession {
         self.bodies.insert(link, body);
         self.due = None;
         match &self.run {
-            None => self.ask(link, direction),
+            None => self.ask(link),
             Some(run) if run.is_admitted => self.start(now, link),
             Some(_) => {}
         }
@@ -151,7 +151,7 @@ impl BodySession {
         FlowId(super::server::first_flow(self.number) + u16::from(direction == Direction::Upload))
     }
 
-    fn ask(&mut self, link: Link, direction: Direction) {
+    fn ask(&mut self, link: Link) {
         let mut spec = TestSpec::default();
         spec.traffic.no_latency = true;
         self.out.push_back(Output::Ask(Box::new(Planned {
@@ -161,7 +161,8 @@ impl BodySession {
             link,
             client: false,
             spec,
-            flows: vec![(self.result_flow(direction), direction)],
+            // How many streams there are is known at the end.
+            flows: Vec::new(),
             expected: None,
         })));
         self.run = Some(BodyRun {

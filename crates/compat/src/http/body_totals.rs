@@ -106,6 +106,8 @@ pub(super) struct BodyTotals {
     /// When the last sample ended, and the sums then.
     sampled: Option<(Timestamp, BodySums)>,
     samples: Vec<Sample>,
+    /// Most bodies in transit at once.
+    most: u32,
 }
 
 impl BodyTotals {
@@ -142,6 +144,7 @@ impl BodyTotals {
             sums = sums.combine(body.sums, u64::saturating_add);
             (streams, rtt_ns) = (streams + 1, rtt_ns + body.rtt.map_or(0, Span::as_ns));
         }
+        self.most = self.most.max(u32::try_from(streams).unwrap_or(u32::MAX));
         let Some((start, before)) = self.sampled else { return };
         if streams == 0 || now < start + MIN_INTERVAL || self.samples.len() >= MAX_SAMPLES {
             return;
@@ -214,6 +217,7 @@ impl BodyTotals {
         let retransmits = (side == Side::Sender).then_some(self.over.retransmits);
         Some(CountedFlow {
             direction,
+            streams: self.most.max(1),
             side,
             settings: self.settings.unwrap_or_default(),
             tally: Tally { retransmits, ..tally },
@@ -288,7 +292,10 @@ mod tests {
         totals.add(Some(reading(900, 60, 48)));
         totals.add(Some(reading(10, 10, 2)));
         totals.sample(at(1_200), [reading(1_000, 130, 100)].into_iter());
-        let samples = totals.result(Direction::Download).unwrap().samples;
+        totals.sample(at(1_250), [reading(1_000, 130, 100), reading(1, 1, 1)].into_iter());
+        let result = totals.result(Direction::Download).unwrap();
+        assert_eq!(result.streams, 2);
+        let samples = result.samples;
         let of = |sample: &Sample| {
             let get = |metric| sample.readings.get(metric).map(Span::as_ns);
             (sample.start_ns, sample.end_ns, sample.bytes().get(), get(tcp::BUSY), get(tcp::RWND_LIMITED))

@@ -15,9 +15,13 @@ mod body;
 mod body_totals;
 mod browser;
 mod endpoint;
+#[cfg(feature = "http2")]
+mod http2;
 mod ndt7;
 mod page;
 mod request;
+#[cfg(feature = "http2")]
+mod responsiveness;
 mod server;
 mod transfer;
 mod websocket;
@@ -26,6 +30,8 @@ mod websocket;
 mod tests;
 
 pub use request::{HttpMethod, HttpRequest, RequestError};
+#[cfg(feature = "http2")]
+pub use responsiveness::RESPONSIVENESS;
 pub use server::{HttpServer, test_request};
 
 use linerate_model::sniff::Match;
@@ -44,6 +50,9 @@ pub static HTTP: Tool = Tool {
     refusal,
     options: &[],
 };
+
+/// Name of the tests of clients that measure responsiveness, as in results.
+pub(crate) const RESPONSIVENESS_NAME: &str = "responsiveness";
 
 /// Name of the tests of pages, as in results.
 pub const BROWSER: &str = browser::TOOL;

@@ -2,6 +2,8 @@
 
 mod bodies;
 mod page;
+#[cfg(feature = "http2")]
+mod responsiveness;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;

@@ -31,6 +31,8 @@ pub struct Planned {
 pub struct CountedFlow {
     /// Direction as seen from the client.
     pub direction: Direction,
+    /// Most parts in transit at once.
+    pub streams: u32,
     /// Which side this end is.
     pub side: Side,
     /// The settings of its sockets.

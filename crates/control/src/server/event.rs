@@ -7,7 +7,7 @@ use linerate_proto::agent::SettingInForce;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
-use super::reachable::canonical_address;
+use super::reachable::{canonical_address, responsiveness_text};
 use crate::restored::Restored;
 
 /// An event of a server, for its log. As JSON it is an object with its name under `event`.
@@ -17,6 +17,8 @@ use crate::restored::Restored;
 pub enum ServerEvent {
     /// It listens on this address.
     Listening(#[serde(serialize_with = "listening")] SocketAddr),
+    /// It listens on this address for clients that measure responsiveness.
+    ListeningForResponsiveness(#[serde(serialize_with = "listening")] SocketAddr),
     /// A client was admitted.
     Begun {
         /// Address of the client.
@@ -137,6 +139,7 @@ impl ServerEvent {
                  raise the limit (ulimit -n, LimitNOFILE= of a service), or admit fewer clients \
                  (--limit-clients)"
             )),
+            Self::ListeningForResponsiveness(address) => Some(responsiveness_text(*address)),
             Self::Listening(_) | Self::SettingsRestored { .. } | Self::Measured { .. } => None,
         }
     }

@@ -394,7 +394,7 @@ impl Front {
         let Some(open) = self.shared.ports.get(pending.port_index) else { return };
         let port = open.number;
         let identity = self.shared.config.identity.as_deref();
-        let action = match pending.read(open.native, identity, &open.inboxes) {
+        let action = match pending.read(open, identity) {
             Ok(GreetingState::More) => return self.hold_within_bounds(token),
             Ok(GreetingState::KindKnown) => return self.await_greeting(token),
             Ok(GreetingState::Identified(action)) => Ok(action),

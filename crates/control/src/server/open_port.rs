@@ -11,12 +11,35 @@ use linerate_sock::open::{bind_udp, listen_tcp};
 use super::ServerConfig;
 use super::inbox::Inbox;
 use crate::error::ControlError;
+use crate::tls::ServerIdentity;
 
 /// Backlog of the listeners: connections that wait in the kernel until they are accepted.
 const BACKLOG: i32 = 16_384;
 
 /// Number of attempts to find a port that is free for both TCP and UDP when the kernel chooses it.
 const MAX_PORT_TRIES: u32 = 32;
+
+/// What clients may encrypt at a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PortTls {
+    /// Nothing.
+    None,
+    /// Control connections, and tests of browsers.
+    Control,
+    /// Everything, with HTTP/2 inside.
+    Http2,
+}
+
+impl PortTls {
+    /// The configuration for a new connection.
+    pub(super) fn config(self, identity: &dyn ServerIdentity) -> Option<Arc<rustls::ServerConfig>> {
+        match self {
+            Self::None => None,
+            Self::Control => Some(identity.tls()),
+            Self::Http2 => Some(identity.http2()),
+        }
+    }
+}
 
 /// An open port: TCP and UDP with the same number on one address.
 #[derive(Debug)]
@@ -28,6 +51,8 @@ pub(super) struct OpenPort {
     pub(super) number: u16,
     /// Whether our own protocol is served here.
     pub(super) native: bool,
+    /// What is encrypted here.
+    pub(super) tls: PortTls,
     /// The embedded servers that are always reached here, in the order in which they examine the first bytes.
     pub(super) inboxes: Vec<Arc<Inbox>>,
 }
@@ -56,9 +81,11 @@ impl OpenPorts {
         inherited: &mut InheritedSockets,
     ) -> Result<Self, ControlError> {
         let mut all = Self::default();
-        let is_classic = |port: u16| config.classic.iter().any(|classic| classic.port == port);
+        let is_further = |port: u16| {
+            config.classic.iter().any(|classic| classic.port == port) || config.responsiveness == Some(port)
+        };
         let listening: Vec<SocketAddr> =
-            inherited.listening().into_iter().filter(|address| !is_classic(address.port())).collect();
+            inherited.listening().into_iter().filter(|address| !is_further(address.port())).collect();
         let addresses = if listening.is_empty() { addresses } else { &listening };
         for address in addresses {
             let open = bind_pair(*address, inherited)?;
@@ -72,8 +99,11 @@ impl OpenPorts {
             for address in addresses {
                 let open = bind_pair(SocketAddr::new(address.ip(), classic.port), inherited)?;
                 let inboxes = all.inboxes_of(&classic.tools)?;
-                all.ports.push(OpenPort { native: false, inboxes, ..open });
+                all.ports.push(OpenPort { native: false, tls: PortTls::None, inboxes, ..open });
             }
+        }
+        if let Some(port) = config.responsiveness {
+            all.open_responsiveness(port, addresses, inherited)?;
         }
         match inherited.left().first() {
             Some(address) => Err(ControlError::Local(format!(
@@ -82,6 +112,23 @@ impl OpenPorts {
             ))),
             None => Ok(all),
         }
+    }
+
+    /// Opens the ports of clients that measure responsiveness.
+    fn open_responsiveness(
+        &mut self,
+        port: u16,
+        addresses: &[SocketAddr],
+        inherited: &mut InheritedSockets,
+    ) -> Result<(), ControlError> {
+        let tools: Vec<&'static Tool> =
+            linerate_compat::ALL.iter().copied().filter(|tool| tool.needs_tls()).collect();
+        for address in addresses {
+            let open = bind_pair(SocketAddr::new(address.ip(), port), inherited)?;
+            let inboxes = self.inboxes_of(&tools)?;
+            self.ports.push(OpenPort { native: false, tls: PortTls::Http2, inboxes, ..open });
+        }
+        Ok(())
     }
 
     /// The inboxes of these tools; each tool has one.
@@ -138,6 +185,7 @@ fn bind_pair(address: SocketAddr, inherited: &mut InheritedSockets) -> Result<Op
                     socket: Arc::new(udp.socket),
                     number: tcp.local.port(),
                     native: true,
+                    tls: PortTls::Control,
                     inboxes: Vec::new(),
                 });
             }

@@ -10,6 +10,7 @@ use linerate_proto::native::{ConnectionPurpose, Framer, NATIVE, PREFACE_BYTES, P
 use linerate_sock::Mono;
 
 use super::inbox::{Detected, Inbox, detect};
+use super::open_port::{OpenPort, PortTls};
 use crate::control_stream::{Arrival, ControlStream};
 use crate::shares::Permit;
 use crate::tls::{HTTP_PROTOCOL, ServerIdentity, TLS_PROTOCOL};
@@ -25,6 +26,10 @@ const MAX_HANDSHAKE_BYTES: usize = 16 << 10;
 
 /// First bytes of each TLS connection: the record of a handshake (RFC 8446, section 5.1).
 const HANDSHAKE_RECORD: [u8; 2] = [22, 3];
+
+/// The answer to a plain request where everybody encrypts.
+const PLAIN_REPLY: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 34\r\n\
+    Connection: close\r\n\r\nthis port speaks HTTPS only (h2)\r\n";
 
 /// Why a client of another tool is not served within TLS.
 const ONLY_WITHIN_TLS: &str =
@@ -83,9 +88,8 @@ impl PendingConnection {
     /// the first message after it: what follows is read by the thread that gets the connection.
     pub(super) fn read(
         &mut self,
-        native: bool,
+        port: &OpenPort,
         identity: Option<&dyn ServerIdentity>,
-        inboxes: &[Arc<Inbox>],
     ) -> Result<GreetingState, String> {
         let mut buffer = [0; READ_BYTES];
         loop {
@@ -100,7 +104,7 @@ impl PendingConnection {
                         missing => missing,
                     }
                 }
-                None => match self.detect(native, identity, inboxes)? {
+                None => match self.detect(port, identity)? {
                     Greeting::Is(state) => return Ok(state),
                     Greeting::AtMost(most) => most,
                 },
@@ -130,24 +134,25 @@ impl PendingConnection {
     }
 
     /// Encrypts the connection if the peer begins with a handshake of TLS; true if one more byte has to show that.
-    fn encrypt(&mut self, identity: Option<&dyn ServerIdentity>) -> Result<bool, String> {
+    fn encrypt(&mut self, tls: PortTls, identity: Option<&dyn ServerIdentity>) -> Result<bool, String> {
         let Some(identity) = identity.filter(|_| !self.connection.is_encrypted()) else { return Ok(false) };
-        if Match::magic(&self.received, &HANDSHAKE_RECORD) == Match::Yes {
+        if Match::magic(&self.received, &HANDSHAKE_RECORD) == Match::Yes
+            && let Some(config) = tls.config(identity)
+        {
             let received = std::mem::take(&mut self.received);
-            self.connection.encrypt(identity.tls(), &received).map_err(|error| error.to_string())?;
+            self.connection.encrypt(config, &received).map_err(|error| error.to_string())?;
         }
         Ok(self.received == HANDSHAKE_RECORD[..1])
     }
 
     /// Identifies the peer by the bytes received so far, or returns how many more may be read.
-    fn detect(
-        &mut self,
-        native: bool,
-        identity: Option<&dyn ServerIdentity>,
-        inboxes: &[Arc<Inbox>],
-    ) -> Result<Greeting, String> {
-        if native && self.encrypt(identity)? {
+    fn detect(&mut self, port: &OpenPort, identity: Option<&dyn ServerIdentity>) -> Result<Greeting, String> {
+        let (native, inboxes) = (port.native, port.inboxes.as_slice());
+        if port.tls != PortTls::None && self.encrypt(port.tls, identity)? {
             return Ok(Greeting::AtMost(1));
+        }
+        if port.tls == PortTls::Http2 && !self.connection.is_encrypted() {
+            return self.await_encryption();
         }
         // Browsers name the protocol that they speak within TLS; some programs with the same tests name none.
         let named = self.connection.protocol();
@@ -180,7 +185,7 @@ impl PendingConnection {
         }
         if !ours && to_agent == Match::No {
             let is_encrypted = self.connection.is_encrypted();
-            match detect(inboxes, &self.received, !native) {
+            match detect(inboxes, &self.received, port.tls == PortTls::None) {
                 Detected::Its(inbox)
                     if !is_encrypted || (may_be_http && inbox.tool.is_served_within_tls()) =>
                 {
@@ -193,6 +198,17 @@ impl PendingConnection {
         }
         let most = if ours { PREFACE_BYTES } else { MAX_SNIFF_BYTES };
         Ok(Greeting::AtMost(most.saturating_sub(self.received.len())))
+    }
+
+    /// At a port where everybody encrypts. Who speaks plain HTTP is told so.
+    fn await_encryption(&mut self) -> Result<Greeting, String> {
+        if self.received.first().is_none_or(|first| *first == HANDSHAKE_RECORD[0]) {
+            return Ok(Greeting::AtMost(MAX_SNIFF_BYTES.saturating_sub(self.received.len())));
+        }
+        if self.received[0].is_ascii_uppercase() {
+            self.send(PLAIN_REPLY);
+        }
+        Err("it is not encrypted, and this port speaks HTTPS only".to_owned())
     }
 
     /// Sends a few bytes; they fit into the empty send buffer of a new connection.

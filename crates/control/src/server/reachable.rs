@@ -49,6 +49,18 @@ pub fn listening_text(address: SocketAddr, own: u16) -> String {
     }
 }
 
+/// Where a server listens for clients that measure responsiveness, with a command of theirs.
+pub(super) fn responsiveness_text(address: SocketAddr) -> String {
+    let host = match reachable_addresses(address.ip()).first() {
+        Some(ip) => SocketAddr::new(*ip, address.port()).to_string(),
+        None => format!("HOST:{}", address.port()),
+    };
+    format!(
+        "listening on {address} (HTTPS) for clients that measure responsiveness; on a Mac: networkQuality -k -C \
+         https://{host}/.well-known/nq"
+    )
+}
+
 /// Addresses of IPv4 clients of a dual-stack socket, in IPv4 form.
 #[must_use]
 pub fn canonical_address(address: SocketAddr) -> SocketAddr {

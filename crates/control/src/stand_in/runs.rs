@@ -241,6 +241,7 @@ impl<'a> Runs<'a> {
     pub(super) fn counted(&mut self, run: RunId, number: FlowId, counted: CountedFlow) {
         let Some(run) = self.open.get_mut(&run) else { return };
         if !run.flows.contains_key(&number) {
+            run.planned.spec.traffic.streams = counted.streams;
             run.plan(number, counted.direction);
         }
         let (here, CountedFlow { side, settings, tally, receiver, samples, .. }) = (run.here(), counted);

@@ -7,8 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use linerate_compat::stand_in::{Input, Link, LinkOptions, Output, SystemError, Transport};
-use linerate_sock::SocketOptions;
 use linerate_sock::open::listen_tcp;
+use linerate_sock::{SocketOptions, clock};
 use linerate_units::Span;
 
 use super::script::{ScriptContext, loopback, options, port, run, run_with, script};
@@ -238,7 +238,7 @@ fn a_socket_that_has_enough_to_send_gets_no_more() {
     let mut before = 0;
     while received() == 0 || received() > before {
         before = received();
-        thread::sleep(Duration::from_millis(300));
+        clock::sleep_until(clock::now() + Duration::from_millis(300));
     }
     client.shutdown(std::net::Shutdown::Write).unwrap();
     assert_eq!(serving.join().unwrap().0, 5);

@@ -44,6 +44,10 @@ impl ServerIdentity for CountedIdentity {
         Arc::clone(&self.config)
     }
 
+    fn http2(&self) -> Arc<rustls::ServerConfig> {
+        self.tls()
+    }
+
     fn fingerprint(&self) -> Fingerprint {
         fingerprint_of(&self.certificate)
     }
