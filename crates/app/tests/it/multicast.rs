@@ -6,7 +6,7 @@ use linerate_sock::multicast::MulticastPath;
 use linerate_sock::{SocketOptions, iface};
 use serde_json::Value;
 
-use crate::support::{Process, ServeProcess, TIMEOUT, flow, test, test_json};
+use crate::support::{Process, ServeProcess, TIMEOUT, flow, retried_when_busy, test, test_json};
 
 fn measured(host: &str, port: u16, group: &str, args: &[&str]) -> Value {
     let to_the_group = ["-u", "--multicast", group, "-t", "0.5", "-b", "5M", "--no-latency", "--json"];
@@ -15,27 +15,29 @@ fn measured(host: &str, port: u16, group: &str, args: &[&str]) -> Value {
 
 #[test]
 fn datagrams_to_a_group_arrive_at_a_server_that_was_asked_to_join_it() {
-    let server = ServeProcess::start(&[]);
-    // Loopback has no route for groups of IPv6. The kernel gives no port below 32768 to the sockets of other tests.
-    let cases: [(&str, &str, &[&str]); 3] = [
-        ("127.0.0.1", "239.1.2.3", &[]),
-        ("127.0.0.1", "232.1.2.3", &["-P", "3", "--ttl", "5"]),
-        ("127.0.0.1", "239.1.2.3", &["--upload", "-l", "200", "--cport", "23210"]),
-    ];
-    for (host, group, args) in cases {
-        let result = measured(host, server.port, group, args);
-        assert_eq!(result["run"]["spec"]["traffic"]["multicast"], group);
-        let flow = flow(&result, "multicast");
-        let sent = flow["sender"]["packets"].as_u64().unwrap();
-        assert!(sent > 100, "{group} {args:?}: {sent} datagrams");
-        assert_eq!(
-            (&flow["udp"]["packets"], &flow["udp"]["lost"]),
-            (&sent.into(), &0.into()),
-            "{group} {args:?}"
-        );
-        let to = flow["settings"]["sender"]["remote"].as_str().unwrap();
-        assert!(to.trim_start_matches('[').starts_with(group), "{to}");
-    }
+    retried_when_busy(|| {
+        let server = ServeProcess::start(&[]);
+        // Loopback has no route for groups of IPv6. The kernel gives no port below 32768 to the sockets of other tests.
+        let cases: [(&str, &str, &[&str]); 3] = [
+            ("127.0.0.1", "239.1.2.3", &[]),
+            ("127.0.0.1", "232.1.2.3", &["-P", "3", "--ttl", "5"]),
+            ("127.0.0.1", "239.1.2.3", &["--upload", "-l", "200", "--cport", "23210"]),
+        ];
+        for (host, group, args) in cases {
+            let result = measured(host, server.port, group, args);
+            assert_eq!(result["run"]["spec"]["traffic"]["multicast"], group);
+            let flow = flow(&result, "multicast");
+            let sent = flow["sender"]["packets"].as_u64().unwrap();
+            assert!(sent > 100, "{group} {args:?}: {sent} datagrams");
+            assert_eq!(
+                (&flow["udp"]["packets"], &flow["udp"]["lost"]),
+                (&sent.into(), &0.into()),
+                "{group} {args:?}"
+            );
+            let to = flow["settings"]["sender"]["remote"].as_str().unwrap();
+            assert!(to.trim_start_matches('[').starts_with(group), "{to}");
+        }
+    });
 }
 
 /// The receiver accepts datagrams of this client only, and of this run.

@@ -8,7 +8,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::support::{
-    AgentPair, Done, PlanDir, Process, ServeProcess, TIMEOUT, elements, linerate, pause, signal,
+    AgentPair, Done, PlanDir, Process, ServeProcess, TIMEOUT, elements, linerate, pause, retried_when_busy,
+    signal,
 };
 
 /// A folder with a token, an archive and a plan, and agents with the token.
@@ -75,63 +76,65 @@ const PAIRS: &str = "name = \"pairs\"\npause = 0\nrepeats = 2\n\
 
 #[test]
 fn a_plan_ends_with_tables_and_stays_in_the_archive() {
-    let bed = PlanTestBed::new(
-        4,
-        &PAIRS.replace("pause = 0", "pause = 0\nassert = [\"goodput > 0\", \"fairness > 0\"]"),
-    );
-    let report = bed.folder.file("report.md");
-    let done = bed.run(&["--json", "--report", &report]);
-    assert_eq!(done.code, Some(0), "{done:?}");
-    let document = done.json();
-    assert_eq!(
-        (&document["schema"], &document["outcome"]),
-        (&"linerate.plan-result/2".into(), &"completed".into())
-    );
-    let points = elements(&document["points"]);
-    assert_eq!(points.len(), 2);
-    for point in points {
-        for flow in ["ab", "cd"] {
-            let is = |one: &&Value| one["flow"] == flow && one["quantity"] == "goodput";
-            let goodput = elements(&point["summaries"]).iter().find(is).unwrap();
-            assert_eq!((elements(&goodput["values"]).len(), &goodput["unit"]), (2, &"bit/s".into()));
-            let median = goodput["median"].as_f64().unwrap();
-            assert!((5e6..60e6).contains(&median), "{goodput}");
-        }
-    }
-    assert_eq!(trials(&document).len(), 4);
-    let judged = elements(&document["assertions"]);
-    assert!(judged.len() == 8 && judged.iter().all(|one| one["holds"] == true), "{judged:?}");
-    // All events of all runs share one time line, and the runs of a trial started together.
-    for trial in elements(&document["trials"]) {
-        let began = |run: &Value| run["began_ns"].as_u64().unwrap();
-        let runs = elements(&trial["runs"]);
-        assert!(began(&runs[0]).abs_diff(began(&runs[1])) < 1_000_000_000, "{trial}");
-        assert!(
-            runs.iter().all(|run| run["start_error_ns"].is_u64() && run["clock_error_ns"].is_u64()),
-            "{trial}"
+    retried_when_busy(|| {
+        let bed = PlanTestBed::new(
+            4,
+            &PAIRS.replace("pause = 0", "pause = 0\nassert = [\"goodput > 0\", \"fairness > 0\"]"),
         );
-    }
-    let markdown = std::fs::read_to_string(report).unwrap();
-    assert!(markdown.contains("| length |") && markdown.contains("holds: goodput > 0"), "{markdown}");
+        let report = bed.folder.file("report.md");
+        let done = bed.run(&["--json", "--report", &report]);
+        assert_eq!(done.code, Some(0), "{done:?}");
+        let document = done.json();
+        assert_eq!(
+            (&document["schema"], &document["outcome"]),
+            (&"linerate.plan-result/2".into(), &"completed".into())
+        );
+        let points = elements(&document["points"]);
+        assert_eq!(points.len(), 2);
+        for point in points {
+            for flow in ["ab", "cd"] {
+                let is = |one: &&Value| one["flow"] == flow && one["quantity"] == "goodput";
+                let goodput = elements(&point["summaries"]).iter().find(is).unwrap();
+                assert_eq!((elements(&goodput["values"]).len(), &goodput["unit"]), (2, &"bit/s".into()));
+                let median = goodput["median"].as_f64().unwrap();
+                assert!((5e6..60e6).contains(&median), "{goodput}");
+            }
+        }
+        assert_eq!(trials(&document).len(), 4);
+        let judged = elements(&document["assertions"]);
+        assert!(judged.len() == 8 && judged.iter().all(|one| one["holds"] == true), "{judged:?}");
+        // All events of all runs share one time line, and the runs of a trial started together.
+        for trial in elements(&document["trials"]) {
+            let began = |run: &Value| run["began_ns"].as_u64().unwrap();
+            let runs = elements(&trial["runs"]);
+            assert!(began(&runs[0]).abs_diff(began(&runs[1])) < 1_000_000_000, "{trial}");
+            assert!(
+                runs.iter().all(|run| run["start_error_ns"].is_u64() && run["clock_error_ns"].is_u64()),
+                "{trial}"
+            );
+        }
+        let markdown = std::fs::read_to_string(report).unwrap();
+        assert!(markdown.contains("| length |") && markdown.contains("holds: goodput > 0"), "{markdown}");
 
-    assert_eq!(bed.shown(), document, "the archive says the same");
-    let history = bed.done(&["history", "--json"]).json();
-    let runs = elements(&history["runs"]);
-    assert!(runs.len() == 1 && runs[0]["kind"] == "plan" && runs[0]["target"] == "pairs", "{history}");
-    let run = document["run"].as_str().unwrap();
-    let all = bed.done(&["history", "--all", "--json"]).json();
-    let parts = bed.done(&["history", "--plan", run, "--json"]).json();
-    assert_eq!((elements(&all["runs"]).len(), elements(&parts["runs"]).len()), (9, 8));
-    let point = bed.done(&["show", run, "--point", "length=4K", "--json"]).json();
-    assert_eq!(elements(&point["runs"]).len(), 4, "two trials of two flows");
-    assert!(bed.done(&["show", run]).stdout.contains("Assertions"));
-    let csv = bed.done(&["export", run, "--format", "csv"]).stdout;
-    assert!(
-        csv.starts_with("point,length,flow,direction,quantity") && csv.contains(",goodput,bit/s,2,"),
-        "{csv}"
-    );
-    let unknown = bed.done(&["show", run, "--point", "length=5K"]);
-    assert!(unknown.code == Some(2) && unknown.stderr.contains("no point"), "{unknown:?}");
+        assert_eq!(bed.shown(), document, "the archive says the same");
+        let history = bed.done(&["history", "--json"]).json();
+        let runs = elements(&history["runs"]);
+        assert!(runs.len() == 1 && runs[0]["kind"] == "plan" && runs[0]["target"] == "pairs", "{history}");
+        let run = document["run"].as_str().unwrap();
+        let all = bed.done(&["history", "--all", "--json"]).json();
+        let parts = bed.done(&["history", "--plan", run, "--json"]).json();
+        assert_eq!((elements(&all["runs"]).len(), elements(&parts["runs"]).len()), (9, 8));
+        let point = bed.done(&["show", run, "--point", "length=4K", "--json"]).json();
+        assert_eq!(elements(&point["runs"]).len(), 4, "two trials of two flows");
+        assert!(bed.done(&["show", run]).stdout.contains("Assertions"));
+        let csv = bed.done(&["export", run, "--format", "csv"]).stdout;
+        assert!(
+            csv.starts_with("point,length,flow,direction,quantity") && csv.contains(",goodput,bit/s,2,"),
+            "{csv}"
+        );
+        let unknown = bed.done(&["show", run, "--point", "length=5K"]);
+        assert!(unknown.code == Some(2) && unknown.stderr.contains("no point"), "{unknown:?}");
+    });
 }
 
 #[test]

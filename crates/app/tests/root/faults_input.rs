@@ -26,7 +26,7 @@ fn a_full_disk_does_not_cost_the_result() {
         let args = ["-p", &port, "-t", "2", "-i", "0.01", "-b", "20M", "--json", "--archive", &archive];
         let data = folder.file("data");
         command.args(args).env("XDG_DATA_HOME", &data);
-        let done = Process::start(command).finish(Duration::from_secs(10));
+        let done = Process::start(command).finish(Duration::from_secs(60));
         assert_eq!(done.code, Some(0), "{size}: {done:?}");
         assert!(
             done.stderr.contains("warning:") && done.stderr.contains("not in the archive yet"),
@@ -38,7 +38,7 @@ fn a_full_disk_does_not_cost_the_result() {
         // The disk is gone, and a larger one in its place: what waits is written, of the first one the whole log.
         let mut export = linerate();
         export.args(["export", "--archive", &archive]).env("XDG_DATA_HOME", &data);
-        let log = Process::start(export).finish(Duration::from_secs(10)).stdout;
+        let log = Process::start(export).finish(Duration::from_secs(60)).stdout;
         let events: Vec<Event> = log.lines().map(|line| Event::read(line).unwrap()).collect();
         assert_eq!(*events[0].run, *result["run"]["id"].as_str().unwrap(), "{size}");
         let (first, last) = (events[0].seq, events.last().unwrap().seq);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::support::{self, Done, Iperf2, Netns, Process, TIMEOUT, eventually, rows};
+use crate::support::{self, Done, Iperf2, Netns, Process, TIMEOUT, eventually, retried_when_busy, rows};
 
 use Iperf2::{Ours, Real};
 
@@ -123,30 +123,32 @@ fn a_second_server_on_the_port_ends_as_the_real_one() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf"]
 fn real_clients_are_served_at_the_classic_port() {
-    let netns = Netns::new();
-    let program = env!("CARGO_BIN_EXE_linerate");
-    let serving = Process::start(netns.exec(program, &["serve", "--classic", "--json"]));
-    netns.await_listener(Iperf2::PORT);
-    for args in [
-        &["-n", "100000", "-l", "1000"][..],
-        &["-t", "1", "-b", "1m", "-l", "1000", "-R"],
-        &["-t", "1", "-b", "1m", "-l", "1000", "--full-duplex"],
-        &["-t", "1", "-b", "1m", "-l", "1000", "-r", "-L", "5055"],
-        &["-t", "1", "-b", "1m", "-l", "1000", "--trip-times"],
-        &["-u", "-t", "1", "-b", "100k", "-l", "200"],
-        &["-u", "-t", "1", "-b", "100k", "-l", "200", "--trip-times"],
-    ] {
-        let done = Real.ask(&netns, &[args, &["-f", "b"]].concat());
-        assert_eq!((done.code, done.stderr.contains("failed")), (Some(0), false), "{args:?} {done:?}");
-        let rows = rows(&done.stdout);
-        assert!(rows.iter().any(|row| row.bytes >= 10_000), "{args:?} {done:?}");
-        if args.contains(&"-u") {
-            assert_eq!(rows.last().and_then(|row| row.lost).map(|(lost, _)| lost), Some(0), "{done:?}");
+    retried_when_busy(|| {
+        let netns = Netns::new();
+        let program = env!("CARGO_BIN_EXE_linerate");
+        let serving = Process::start(netns.exec(program, &["serve", "--classic", "--json"]));
+        netns.await_listener(Iperf2::PORT);
+        for args in [
+            &["-n", "100000", "-l", "1000"][..],
+            &["-t", "1", "-b", "1m", "-l", "1000", "-R"],
+            &["-t", "1", "-b", "1m", "-l", "1000", "--full-duplex"],
+            &["-t", "1", "-b", "1m", "-l", "1000", "-r", "-L", "5055"],
+            &["-t", "1", "-b", "1m", "-l", "1000", "--trip-times"],
+            &["-u", "-t", "1", "-b", "100k", "-l", "200"],
+            &["-u", "-t", "1", "-b", "100k", "-l", "200", "--trip-times"],
+        ] {
+            let done = Real.ask(&netns, &[args, &["-f", "b"]].concat());
+            assert_eq!((done.code, done.stderr.contains("failed")), (Some(0), false), "{args:?} {done:?}");
+            let rows = rows(&done.stdout);
+            assert!(rows.iter().any(|row| row.bytes >= 10_000), "{args:?} {done:?}");
+            if args.contains(&"-u") {
+                assert_eq!(rows.last().and_then(|row| row.lost).map(|(lost, _)| lost), Some(0), "{done:?}");
+            }
         }
-    }
-    // Load is not sent to an address that may be spoofed.
-    let refused = Real.start(&netns, &["-u", "-t", "1", "-b", "100k", "-l", "200", "-R", "-f", "b"]);
-    let done = refused.finish(TIMEOUT);
-    assert!(rows(&done.stdout).iter().all(|row| row.bytes == 0), "{done:?}");
-    drop(serving);
+        // Load is not sent to an address that may be spoofed.
+        let refused = Real.start(&netns, &["-u", "-t", "1", "-b", "100k", "-l", "200", "-R", "-f", "b"]);
+        let done = refused.finish(TIMEOUT);
+        assert!(rows(&done.stdout).iter().all(|row| row.bytes == 0), "{done:?}");
+        drop(serving);
+    });
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::support::bursts::{BurstDirection, omitting, tcp, tcp_all, udp, udp_all, unlimited};
 use crate::support::{
     self, Folder, Iperf3, Netns, Process, TIMEOUT, both, both_json, eventually, linerate, list, number,
-    signal,
+    retried_when_busy, signal,
 };
 
 use Iperf3::{Ours, Real};
@@ -25,9 +25,11 @@ fn udp_counts_are_those_of_the_client_to_the_datagram() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn both_ends_of_ours_agree_as_well() {
-    tcp(Ours, Ours, BurstDirection::Up, 2);
-    tcp(Ours, Ours, BurstDirection::Both, 2);
-    udp(Ours, Ours, BurstDirection::Down, 2, &[]);
+    retried_when_busy(|| {
+        tcp(Ours, Ours, BurstDirection::Up, 2);
+        tcp(Ours, Ours, BurstDirection::Both, 2);
+        udp(Ours, Ours, BurstDirection::Down, 2, &[]);
+    });
 }
 
 #[test]
@@ -55,9 +57,12 @@ fn omitted_seconds_count_at_neither_end() {
 #[test]
 #[ignore = "needs root and network namespaces, iperf3"]
 fn the_text_of_a_reversed_udp_test_has_the_senders_total() {
-    let text = both(Real, &["-u", "-R", "-t", "2", "-l", "1000", "-b", "250k/25"], Ours, &[]).client.stdout;
-    let sender = text.lines().find(|line| line.ends_with("sender")).unwrap();
-    assert!(sender.contains("0/75 (0%)"), "{text}");
+    retried_when_busy(|| {
+        let text =
+            both(Real, &["-u", "-R", "-t", "2", "-l", "1000", "-b", "250k/25"], Ours, &[]).client.stdout;
+        let sender = text.lines().find(|line| line.ends_with("sender")).unwrap();
+        assert!(sender.contains("0/75 (0%)"), "{text}");
+    });
 }
 
 #[test]

@@ -305,7 +305,7 @@ fn a_server_for_all_tools_answers_the_original() {
     for _ in 0..2 {
         let mut command = net.exec(LinkSide::B, NETPIPE.program, &["-h", LinkSide::A.address(), "-n", "5"]);
         command.current_dir(folder.path());
-        let done = Process::start(command).finish(TIMEOUT);
+        let done = Process::start(command).finish(4 * TIMEOUT);
         assert_eq!(done.code, Some(0), "{done:?}");
         rows_are_right(&file_of(&folder));
         assert!(sizes(&file_of(&folder)).len() > 100, "{done:?}");

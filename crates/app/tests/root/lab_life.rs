@@ -67,7 +67,7 @@ fn other_peoples_programs_run_in_it() {
 fn a_link_is_changed_while_it_runs() {
     let lab = RunningLab::up("pair", &[]);
     let round_trip = || {
-        let done = lab.done("a", "ping", &["-c", "3", "-i", "0.2", "-q", "b"]);
+        let done = lab.done("a", "ping", &["-c", "10", "-i", "0.2", "-q", "b"]);
         let line = done.stdout.lines().last().unwrap_or_default().to_owned();
         line.split(['=', '/']).nth(4).and_then(|ms| ms.trim().parse::<f64>().ok()).unwrap()
     };

@@ -89,51 +89,55 @@ fn datagrams_leave_once_and_each_receiver_counts_its_own_loss() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_receiver_that_fails_ends_its_own_run_only() {
-    let hosts = LabBed::up("gigabit-switch-4", &HOSTS);
-    let mut spec = spec();
-    spec.traffic.duration = Some(Span::from_secs(3));
-    // The first run, which created the sender.
-    let mut killed = false;
-    let runs = to_all(&hosts, &spec, &mut |event| {
-        if event.flow == 0
-            && matches!(event.body, Body::Progress { .. })
-            && !std::mem::replace(&mut killed, true)
-        {
-            hosts.servers[1].signal("KILL");
+    retried_when_busy(|| {
+        let hosts = LabBed::up("gigabit-switch-4", &HOSTS);
+        let mut spec = spec();
+        spec.traffic.duration = Some(Span::from_secs(3));
+        // The first run, which created the sender.
+        let mut killed = false;
+        let runs = to_all(&hosts, &spec, &mut |event| {
+            if event.flow == 0
+                && matches!(event.body, Body::Progress { .. })
+                && !std::mem::replace(&mut killed, true)
+            {
+                hosts.servers[1].signal("KILL");
+            }
+        });
+        let outcomes: Vec<Outcome> = runs.iter().map(|(end, _)| end.outcome).collect();
+        assert_eq!(outcomes, [Outcome::Failed, Outcome::Completed, Outcome::Completed]);
+        for (_, record) in &runs[1..] {
+            let receiver = record.flows[0].receiver.as_ref().unwrap();
+            assert_eq!(datagrams(receiver).lost, 0);
+            assert_eq!(receiver.total_bytes, sender(record).total_bytes);
+            assert!(receiver.elapsed > Span::from_secs(2), "{:?}", receiver.elapsed);
         }
     });
-    let outcomes: Vec<Outcome> = runs.iter().map(|(end, _)| end.outcome).collect();
-    assert_eq!(outcomes, [Outcome::Failed, Outcome::Completed, Outcome::Completed]);
-    for (_, record) in &runs[1..] {
-        let receiver = record.flows[0].receiver.as_ref().unwrap();
-        assert_eq!(datagrams(receiver).lost, 0);
-        assert_eq!(receiver.total_bytes, sender(record).total_bytes);
-        assert!(receiver.elapsed > Span::from_secs(2), "{:?}", receiver.elapsed);
-    }
 }
 
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn groups_of_both_versions_of_ip_are_reached_through_the_interface_of_the_server() {
-    let net = Net::pair();
-    let server = ServeProcess::start_in(&net, LinkSide::B, &[]);
-    for (address, group) in [
-        (LinkSide::B.address(), "239.1.2.3"),
-        (LinkSide::B.address6(), "ff15::1234"),
-        (LinkSide::B.address6(), "ff12::1234"),
-    ] {
-        let mut client = net.exec(LinkSide::A, env!("CARGO_BIN_EXE_linerate"), &["test", address, "-u"]);
-        client.args(["-p", &server.port.to_string(), "--multicast", group, "-P", "2"]);
-        client.args(["-t", "1", "-b", "2M", "--json"]);
-        let result = test_json(client);
-        let flow = flow(&result, "multicast");
-        let sent = flow["sender"]["packets"].as_u64().unwrap();
-        assert!(sent > 300, "{group}: {sent} datagrams");
-        assert_eq!((&flow["udp"]["packets"], &flow["udp"]["lost"]), (&sent.into(), &0.into()), "{group}");
-        // Counts of the interfaces at both ends: nothing was sent twice, nothing arrived twice.
-        let steps = flow["byte_accounting"]["steps"].as_array().unwrap();
-        assert!(steps.iter().all(|step| step["unaccounted"] == false), "{group}: {steps:?}");
-    }
+    retried_when_busy(|| {
+        let net = Net::pair();
+        let server = ServeProcess::start_in(&net, LinkSide::B, &[]);
+        for (address, group) in [
+            (LinkSide::B.address(), "239.1.2.3"),
+            (LinkSide::B.address6(), "ff15::1234"),
+            (LinkSide::B.address6(), "ff12::1234"),
+        ] {
+            let mut client = net.exec(LinkSide::A, env!("CARGO_BIN_EXE_linerate"), &["test", address, "-u"]);
+            client.args(["-p", &server.port.to_string(), "--multicast", group, "-P", "2"]);
+            client.args(["-t", "1", "-b", "2M", "--json"]);
+            let result = test_json(client);
+            let flow = flow(&result, "multicast");
+            let sent = flow["sender"]["packets"].as_u64().unwrap();
+            assert!(sent > 300, "{group}: {sent} datagrams");
+            assert_eq!((&flow["udp"]["packets"], &flow["udp"]["lost"]), (&sent.into(), &0.into()), "{group}");
+            // Counts of the interfaces at both ends: nothing was sent twice, nothing arrived twice.
+            let steps = flow["byte_accounting"]["steps"].as_array().unwrap();
+            assert!(steps.iter().all(|step| step["unaccounted"] == false), "{group}: {steps:?}");
+        }
+    });
 }
 
 #[test]

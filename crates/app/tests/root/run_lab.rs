@@ -171,62 +171,64 @@ fn a_signal_takes_the_lab_down_and_a_dead_agent_only_its_own_flows() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn plans_that_come_along_run_in_the_lab() {
-    let bench = PlanDir::new("");
-    for (plan, settings) in [
-        ("switch-matrix", &["axis.window=64K", "axis.mss=536,1460", "test.duration=1s"][..]),
-        ("window-sweep", &["axis.window=64K,default", "test.duration=1s", "test.omit=0.2s"]),
-        ("bufferbloat", &["axis.streams=1", "test.duration=1s", "test.omit=0s"]),
-        (
-            "rfc6349",
-            &[
-                "axis.window=656250,5250000",
-                "axis.streams=1",
-                "test.duration=1s",
-                "test.omit=0.2s",
-                "flow.capacity.test.duration=1s",
-                "flow.capacity.test.omit=0s",
-            ],
-        ),
-        (
-            "rfc2544",
-            &[
-                "axis.length=1472",
-                // At a higher load, a host that is paused for a moment drops frames, and no load may be without loss.
-                "axis.rate.to=10M",
-                "axis.rate.descend=50%",
-                "axis.rate.resolution=30%",
-                "axis.rate.confirm=1s",
-                "test.duration=1s",
-            ],
-        ),
-        ("rfc2544-bursts", &["axis.length=1472", "axis.blocks.to=200", "axis.blocks.resolution=40%"]),
-        ("switch-buffer", &["axis.buffer=64MB", "test.duration=2s", "test.omit=0.5s"]),
-        ("buffer-burst", &["axis.buffer=256KiB", "axis.bytes.resolution=10%"]),
-        ("buffer-step", &["axis.buffer=512KiB", "test.duration=1s"]),
-        ("rrul", &["test.duration=1s"]),
-        ("fan-in", &["axis.streams=2", "test.duration=1s", "test.omit=0s"]),
-        ("fan-out", &["axis.streams=2", "test.duration=1s", "test.omit=0s"]),
-        ("multicast", &["axis.rate=10M", "test.duration=1s"]),
-    ] {
-        let mut command = bench.command(&["run", plan, "--world", "lab", "--json"]);
-        for setting in settings.iter().chain(&["repeats=1", "pause=0"]) {
-            command.args(["--set", setting]);
+    retried_when_busy(|| {
+        let bench = PlanDir::new("");
+        for (plan, settings) in [
+            ("switch-matrix", &["axis.window=64K", "axis.mss=536,1460", "test.duration=1s"][..]),
+            ("window-sweep", &["axis.window=64K,default", "test.duration=1s", "test.omit=0.2s"]),
+            ("bufferbloat", &["axis.streams=1", "test.duration=1s", "test.omit=0s"]),
+            (
+                "rfc6349",
+                &[
+                    "axis.window=656250,5250000",
+                    "axis.streams=1",
+                    "test.duration=1s",
+                    "test.omit=0.2s",
+                    "flow.capacity.test.duration=1s",
+                    "flow.capacity.test.omit=0s",
+                ],
+            ),
+            (
+                "rfc2544",
+                &[
+                    "axis.length=1472",
+                    // At a higher load, a host that is paused for a moment drops frames, and no load may be without loss.
+                    "axis.rate.to=10M",
+                    "axis.rate.descend=50%",
+                    "axis.rate.resolution=30%",
+                    "axis.rate.confirm=1s",
+                    "test.duration=1s",
+                ],
+            ),
+            ("rfc2544-bursts", &["axis.length=1472", "axis.blocks.to=200", "axis.blocks.resolution=40%"]),
+            ("switch-buffer", &["axis.buffer=64MB", "test.duration=2s", "test.omit=0.5s"]),
+            ("buffer-burst", &["axis.buffer=256KiB", "axis.bytes.resolution=10%"]),
+            ("buffer-step", &["axis.buffer=512KiB", "test.duration=1s"]),
+            ("rrul", &["test.duration=1s"]),
+            ("fan-in", &["axis.streams=2", "test.duration=1s", "test.omit=0s"]),
+            ("fan-out", &["axis.streams=2", "test.duration=1s", "test.omit=0s"]),
+            ("multicast", &["axis.rate=10M", "test.duration=1s"]),
+        ] {
+            let mut command = bench.command(&["run", plan, "--world", "lab", "--json"]);
+            for setting in settings.iter().chain(&["repeats=1", "pause=0"]) {
+                command.args(["--set", setting]);
+            }
+            let done = Process::start(command).finish(3 * TIMEOUT);
+            // Whether the network is fast enough for the assertions is not tested here.
+            assert!(matches!(done.code, Some(0 | 3)), "{plan}: {done:?}");
+            let document = done.json();
+            assert_eq!(document["outcome"], "completed", "{plan}");
+            for point in elements(&document["points"]) {
+                let measured = elements(&point["summaries"]).iter().any(|one| one["quantity"] == "goodput");
+                assert!(measured, "{plan}: nothing was measured at {point}");
+            }
+            let method = document["plan"]["method"].is_string();
+            let tables = elements(&document["tables"]);
+            let has_tables =
+                !tables.is_empty() && tables.iter().all(|table| !elements(&table["rows"]).is_empty());
+            assert_eq!(has_tables, method, "{plan}: {tables:?}");
         }
-        let done = Process::start(command).finish(3 * TIMEOUT);
-        // Whether the network is fast enough for the assertions is not tested here.
-        assert!(matches!(done.code, Some(0 | 3)), "{plan}: {done:?}");
-        let document = done.json();
-        assert_eq!(document["outcome"], "completed", "{plan}");
-        for point in elements(&document["points"]) {
-            let measured = elements(&point["summaries"]).iter().any(|one| one["quantity"] == "goodput");
-            assert!(measured, "{plan}: nothing was measured at {point}");
-        }
-        let method = document["plan"]["method"].is_string();
-        let tables = elements(&document["tables"]);
-        let has_tables =
-            !tables.is_empty() && tables.iter().all(|table| !elements(&table["rows"]).is_empty());
-        assert_eq!(has_tables, method, "{plan}: {tables:?}");
-    }
+    });
 }
 
 /// All that is sent waits in front of a slow line, without end.

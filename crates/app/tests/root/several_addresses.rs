@@ -1,7 +1,7 @@
 //! A host with several addresses: datagrams to one of them are answered from there, and not from the address that the
 //! kernel would choose, which a client does not expect.
 
-use crate::support::{Done, LinkSide, Net, Process, ServeProcess, TIMEOUT, flow};
+use crate::support::{Done, LinkSide, Net, Process, ServeProcess, TIMEOUT, flow, retried_when_busy};
 
 /// Further addresses of side B, in the networks of the first ones.
 const OTHER: &str = "10.77.0.22";
@@ -28,63 +28,76 @@ fn done(net: &Net, program: &str, arguments: &str) -> Done {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn datagrams_and_probes_reach_every_address_of_a_server() {
-    let net = net();
-    let server = ServeProcess::start_in(&net, LinkSide::B, &[]);
-    let test = |arguments: String| done(&net, env!("CARGO_BIN_EXE_linerate"), &arguments).json();
-    for address in [OTHER, OTHER6, LinkSide::B.address(), LinkSide::B.address6()] {
-        let result = test(format!("test {address} -p {} -u -b 5M -t 0.5 --json", server.port));
-        for direction in ["download", "upload"] {
-            let flow = flow(&result, direction);
-            let (datagrams, idle) = (&flow["udp"], &flow["latency"]["idle"]);
-            assert!(datagrams["packets"].as_u64().unwrap() > 100, "{address} {direction}: {datagrams}");
-            assert_eq!(datagrams["lost"], 0, "{address} {direction}");
-            assert_eq!((&idle["transport"], &idle["lost"]), (&"udp".into(), &0.into()), "{address}: {idle}");
+    retried_when_busy(|| {
+        let net = net();
+        let server = ServeProcess::start_in(&net, LinkSide::B, &[]);
+        let test = |arguments: String| done(&net, env!("CARGO_BIN_EXE_linerate"), &arguments).json();
+        for address in [OTHER, OTHER6, LinkSide::B.address(), LinkSide::B.address6()] {
+            let result = test(format!("test {address} -p {} -u -b 5M -t 0.5 --json", server.port));
+            for direction in ["download", "upload"] {
+                let flow = flow(&result, direction);
+                let (datagrams, idle) = (&flow["udp"], &flow["latency"]["idle"]);
+                assert!(datagrams["packets"].as_u64().unwrap() > 100, "{address} {direction}: {datagrams}");
+                assert_eq!(datagrams["lost"], 0, "{address} {direction}");
+                assert_eq!(
+                    (&idle["transport"], &idle["lost"]),
+                    (&"udp".into(), &0.into()),
+                    "{address}: {idle}"
+                );
+            }
         }
-    }
+    });
 }
 
 #[test]
 #[ignore = "needs root and network namespaces, iperf3, iperf, nuttcp"]
 fn datagrams_of_other_programs_reach_every_address_of_a_server() {
-    let net = net();
-    let server = ServeProcess::start_in(&net, LinkSide::B, &["--classic"]);
-    for address in [OTHER, OTHER6] {
-        let v6 = if address.contains(':') { "-V" } else { "" };
-        for reverse in ["", "-R"] {
-            let result =
-                done(&net, "iperf3", &format!("-c {address} -p {} -u -b 5M -t 1 -J {reverse}", server.port))
-                    .json();
-            let sum = &result["end"]["sum"];
-            assert!(
-                sum["packets"].as_u64().unwrap() > 100 && sum["lost_packets"] == 0,
-                "{address} {reverse}: {sum}"
-            );
+    retried_when_busy(|| {
+        let net = net();
+        let server = ServeProcess::start_in(&net, LinkSide::B, &["--classic"]);
+        for address in [OTHER, OTHER6] {
+            let v6 = if address.contains(':') { "-V" } else { "" };
+            for reverse in ["", "-R"] {
+                let result = done(
+                    &net,
+                    "iperf3",
+                    &format!("-c {address} -p {} -u -b 5M -t 1 -J {reverse}", server.port),
+                )
+                .json();
+                let sum = &result["end"]["sum"];
+                assert!(
+                    sum["packets"].as_u64().unwrap() > 100 && sum["lost_packets"] == 0,
+                    "{address} {reverse}: {sum}"
+                );
+            }
+            let text = done(&net, "iperf", &format!("-c {address} {v6} -u -b 5M -t 1"));
+            assert!(text.stdout.contains("Server Report"), "{address}: {text:?}");
+            assert!(text.stdout.contains("(0%)"), "{address}: {text:?}");
+            for reverse in ["", "-r"] {
+                let text = done(&net, "nuttcp", &format!("-u -Ri5m -T1 {reverse} {address}"));
+                assert!(text.stdout.contains("0.00 %loss"), "{address} {reverse}: {text:?}");
+            }
         }
-        let text = done(&net, "iperf", &format!("-c {address} {v6} -u -b 5M -t 1"));
-        assert!(text.stdout.contains("Server Report"), "{address}: {text:?}");
-        assert!(text.stdout.contains("(0%)"), "{address}: {text:?}");
-        for reverse in ["", "-r"] {
-            let text = done(&net, "nuttcp", &format!("-u -Ri5m -T1 {reverse} {address}"));
-            assert!(text.stdout.contains("0.00 %loss"), "{address} {reverse}: {text:?}");
-        }
-    }
+    });
 }
 
 #[test]
 #[ignore = "needs root and network namespaces, iperf3, nuttcp"]
 fn stand_ins_of_their_own_answer_from_every_address() {
-    let net = net();
-    let serve = |arguments: &[&str], port: u16| {
-        let server = Process::start(net.exec(LinkSide::B, env!("CARGO_BIN_EXE_linerate"), arguments));
-        net.await_port(LinkSide::B, port, false);
-        server
-    };
-    let server = serve(&["iperf3", "-s", "-1"], 5201);
-    let result = done(&net, "iperf3", &format!("-c {OTHER} -u -b 5M -t 1 -J -R")).json();
-    assert_eq!(result["end"]["sum"]["lost_packets"], 0, "{result}");
-    assert_eq!(server.finish(TIMEOUT).code, Some(0));
-    let server = serve(&["nuttcp", "-S", "-1", "--nofork"], 5000);
-    let text = done(&net, "nuttcp", &format!("-u -Ri5m -T1 -r {OTHER}"));
-    assert!(text.stdout.contains("0.00 %loss"), "{text:?}");
-    drop(server);
+    retried_when_busy(|| {
+        let net = net();
+        let serve = |arguments: &[&str], port: u16| {
+            let server = Process::start(net.exec(LinkSide::B, env!("CARGO_BIN_EXE_linerate"), arguments));
+            net.await_port(LinkSide::B, port, false);
+            server
+        };
+        let server = serve(&["iperf3", "-s", "-1"], 5201);
+        let result = done(&net, "iperf3", &format!("-c {OTHER} -u -b 5M -t 1 -J -R")).json();
+        assert_eq!(result["end"]["sum"]["lost_packets"], 0, "{result}");
+        assert_eq!(server.finish(TIMEOUT).code, Some(0));
+        let server = serve(&["nuttcp", "-S", "-1", "--nofork"], 5000);
+        let text = done(&net, "nuttcp", &format!("-u -Ri5m -T1 -r {OTHER}"));
+        assert!(text.stdout.contains("0.00 %loss"), "{text:?}");
+        drop(server);
+    });
 }

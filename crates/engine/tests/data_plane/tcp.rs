@@ -187,7 +187,7 @@ fn the_half_close_is_not_taken_for_a_byte_in_the_queue() {
     let mut before = 0;
     while before == 0 || sender.progress().bytes.get() > before {
         before = sender.progress().bytes.get();
-        clock::sleep_until(in_ms(150));
+        clock::sleep_until(in_ms(1_000));
     }
     sender.stop_writing();
     assert!(wait_for(sender.waker(), Interest::READ, Mono::FAR).unwrap());

@@ -101,7 +101,8 @@ fn requests_are_sent_at_the_rate_and_their_times_count_from_when_they_were_due()
         let made = agreed(&reports, &setup);
         assert!((1..=200).contains(&made), "{made}");
         let unsent = reports.0.caveats.iter().any(|caveat| caveat.text.contains("requests that were due"));
-        assert!(made >= 198 || unsent, "{made} {:?}", reports.0.caveats);
+        // At the end, one of each stream may be under way.
+        assert!(made + streams as u64 >= 198 || unsent, "{made} {:?}", reports.0.caveats);
     }
 }
 

@@ -247,7 +247,8 @@ fn the_chosen_processes_of_a_namespace_are_ended_and_those_that_do_not_listen_ki
     let all = [(willing.id(), id), (deaf.id(), other_id), (spared.id(), id)];
     assert_eq!(process::in_netns(&ids), BTreeMap::from(all));
     let chosen = [(willing.id(), id), (deaf.id(), other_id)];
-    let grace = Duration::from_millis(100);
+    // Enough for a shell on a busy machine.
+    let grace = Duration::from_secs(2);
     let ended = process::end_in_netns(&ids, grace, |pid, id| chosen.contains(&(pid, id))).unwrap();
     assert_eq!(ended, 2);
     assert_eq!(willing.wait().unwrap().signal(), Some(SIGTERM));

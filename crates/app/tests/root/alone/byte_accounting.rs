@@ -4,7 +4,8 @@
 use serde_json::Value;
 
 use crate::support::{
-    Process, RunningLab, ServeProcess, TIMEOUT, again_when_busy, caveats, eventually, flow, when_idle,
+    Process, RunningLab, ServeProcess, TIMEOUT, again_when_busy, caveats, eventually, flow,
+    retried_when_busy, when_idle,
 };
 
 /// Two hosts at 100 Mb/s.
@@ -63,49 +64,51 @@ fn a_test_alone_is_explained_to_a_thousandth_everywhere() {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_second_sender_is_named_where_its_bytes_pass() {
-    let lab = network();
-    let (server, other) = (server(&lab), server(&lab));
-    let port = other.port.to_string();
-    let cross_traffic =
-        ["test", "b", "-p", &port, "--upload", "-u", "-b", "8M", "-t", "120", "--no-latency", "-q"];
-    let cross_traffic = Process::start(lab.linerate("a", &cross_traffic));
-    eventually("the second sender sends", || {
-        (lab.port("s>b")["packets"].as_u64().unwrap_or_default() > 500).then_some(())
+    retried_when_busy(|| {
+        let lab = network();
+        let (server, other) = (server(&lab), server(&lab));
+        let port = other.port.to_string();
+        let cross_traffic =
+            ["test", "b", "-p", &port, "--upload", "-u", "-b", "8M", "-t", "120", "--no-latency", "-q"];
+        let cross_traffic = Process::start(lab.linerate("a", &cross_traffic));
+        eventually("the second sender sends", || {
+            (lab.port("s>b")["packets"].as_u64().unwrap_or_default() > 500).then_some(())
+        });
+        // Without an idle phase nothing is known about other traffic, so all of it is reported. On a busy machine there may be
+        // one without latency probes too, before the flow is prepared.
+        let known = |document: &Value| {
+            steps(flow(document, "upload"))
+                .iter()
+                .any(|step| step["because"].to_string().contains("before the load"))
+        };
+        let document = again_when_busy(
+            || measure(&lab, &server, &["--upload", "--no-latency"]),
+            |document| !known(document),
+        );
+        let flow = flow(&document, "upload");
+        let seconds = flow["receiver"]["seconds"].as_f64().unwrap();
+        for point in ["sender_interface", "receiver_interface", "port"] {
+            let step = steps(flow).into_iter().find(|step| step["point"] == point).unwrap();
+            assert_eq!(step["unaccounted"], true, "{step:#}");
+            let bps = step["residual_bytes"].as_f64().unwrap() * 8.0 / seconds;
+            // The headers add to the 8 Mb/s of datagrams, and the phase lasts longer than its measured part. The
+            // last interval of a port's counts may be missing: a tenth of a second at 100 Mb/s.
+            let missing = if point == "port" { 100e6 * 0.1 / seconds } else { 0.0 };
+            assert!((7e6 - missing..13e6).contains(&bps), "{bps} at {point}");
+        }
+        for point in ["sender_socket", "receiver_socket", "return_sent", "return_received"] {
+            let step = steps(flow).into_iter().find(|step| step["point"] == point).unwrap();
+            assert_eq!(step["unaccounted"], false, "{step:#}");
+        }
+        let caveat =
+            flow["caveats"].as_array().unwrap().iter().find(|caveat| caveat["kind"] == "bytes_unaccounted");
+        let text = caveat.unwrap()["text"].as_str().unwrap();
+        assert!(text.contains("not this test's (receiver_interface)"), "{text}");
+        // With an idle phase, the other traffic is accounted for.
+        let document = measure(&lab, &server, &["--upload"]);
+        assert!(!caveats(&document).contains(&"bytes_unaccounted".to_owned()), "{document:#}");
+        drop(cross_traffic);
     });
-    // Without an idle phase nothing is known about other traffic, so all of it is reported. On a busy machine there may be
-    // one without latency probes too, before the flow is prepared.
-    let known = |document: &Value| {
-        steps(flow(document, "upload"))
-            .iter()
-            .any(|step| step["because"].to_string().contains("before the load"))
-    };
-    let document = again_when_busy(
-        || measure(&lab, &server, &["--upload", "--no-latency"]),
-        |document| !known(document),
-    );
-    let flow = flow(&document, "upload");
-    let seconds = flow["receiver"]["seconds"].as_f64().unwrap();
-    for point in ["sender_interface", "receiver_interface", "port"] {
-        let step = steps(flow).into_iter().find(|step| step["point"] == point).unwrap();
-        assert_eq!(step["unaccounted"], true, "{step:#}");
-        let bps = step["residual_bytes"].as_f64().unwrap() * 8.0 / seconds;
-        // The headers add to the 8 Mb/s of datagrams, and the phase lasts longer than its measured part. The
-        // last interval of a port's counts may be missing: a tenth of a second at 100 Mb/s.
-        let missing = if point == "port" { 100e6 * 0.1 / seconds } else { 0.0 };
-        assert!((7e6 - missing..13e6).contains(&bps), "{bps} at {point}");
-    }
-    for point in ["sender_socket", "receiver_socket", "return_sent", "return_received"] {
-        let step = steps(flow).into_iter().find(|step| step["point"] == point).unwrap();
-        assert_eq!(step["unaccounted"], false, "{step:#}");
-    }
-    let caveat =
-        flow["caveats"].as_array().unwrap().iter().find(|caveat| caveat["kind"] == "bytes_unaccounted");
-    let text = caveat.unwrap()["text"].as_str().unwrap();
-    assert!(text.contains("not this test's (receiver_interface)"), "{text}");
-    // With an idle phase, the other traffic is accounted for.
-    let document = measure(&lab, &server, &["--upload"]);
-    assert!(!caveats(&document).contains(&"bytes_unaccounted".to_owned()), "{document:#}");
-    drop(cross_traffic);
 }
 
 #[test]

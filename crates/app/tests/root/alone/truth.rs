@@ -7,7 +7,8 @@ use linerate_sock::clock::{self, Mono};
 use serde_json::Value;
 
 use crate::support::{
-    LinkSide, Net, Process, ServeProcess, TIMEOUT, caveats, flow, is_busy, pause, test_json,
+    LinkSide, Net, Process, ServeProcess, TIMEOUT, caveats, flow, is_busy, pause, retried_when_busy,
+    test_json,
 };
 
 /// Payload and frame of a full segment as a token bucket counts it: Ethernet header, no checksum, no preamble,
@@ -92,53 +93,59 @@ fn near(found: f64, expected: f64, share: f64) {
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn goodput_through_100_megabit_is_what_the_bucket_counted() {
-    let net = Net::pair();
-    net.tbf(LinkSide::A, "100mbit", "32kb", "50ms");
-    let server = ServeProcess::start_in(&net, LinkSide::B, &[]);
-    let args = ["-t", "8", "--upload", "--json", "-C", "cubic", "--no-latency"];
-    let compared = against_bucket(&net, net.test(LinkSide::A, server.port, &args));
-    near(compared.received, compared.counted, compared.tolerance);
-    let most = 1e8 * PAYLOAD_SHARE * (1.0 + compared.tolerance);
-    assert!(compared.counted < most, "the bucket let {} through, more than its {most}", compared.counted);
-    // The total agrees with the sum of the intervals, which were compared with the bucket.
-    let whole = received_between(flow(&compared.document, "upload"), 0.0, 8.0);
-    near(receiver_bps(&compared.document), whole, 0.002);
-    // The bucket was read and is the ceiling, so that no ceiling is inferred.
-    let upload = flow(&compared.document, "upload");
-    assert_eq!(upload["ceiling"]["limit"], "qdisc", "{upload}");
-    assert!(upload["ceiling"]["share"].as_f64().is_some_and(|share| share <= 1.0), "{upload}");
-    assert!(!caveats(upload).contains(&"link_inferred".to_owned()), "{upload}");
+    retried_when_busy(|| {
+        let net = Net::pair();
+        net.tbf(LinkSide::A, "100mbit", "32kb", "50ms");
+        let server = ServeProcess::start_in(&net, LinkSide::B, &[]);
+        let args = ["-t", "8", "--upload", "--json", "-C", "cubic", "--no-latency"];
+        let compared = against_bucket(&net, net.test(LinkSide::A, server.port, &args));
+        near(compared.received, compared.counted, compared.tolerance);
+        let most = 1e8 * PAYLOAD_SHARE * (1.0 + compared.tolerance);
+        assert!(compared.counted < most, "the bucket let {} through, more than its {most}", compared.counted);
+        // The total agrees with the sum of the intervals, which were compared with the bucket.
+        let whole = received_between(flow(&compared.document, "upload"), 0.0, 8.0);
+        near(receiver_bps(&compared.document), whole, 0.002);
+        // The bucket was read and is the ceiling, so that no ceiling is inferred.
+        let upload = flow(&compared.document, "upload");
+        assert_eq!(upload["ceiling"]["limit"], "qdisc", "{upload}");
+        assert!(upload["ceiling"]["share"].as_f64().is_some_and(|share| share <= 1.0), "{upload}");
+        assert!(!caveats(upload).contains(&"link_inferred".to_owned()), "{upload}");
+    });
 }
 
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn goodput_through_1_gigabit_is_what_the_bucket_counted() {
-    let net = Net::pair();
-    net.tbf(LinkSide::A, "1gbit", "512kb", "20ms");
-    let server = ServeProcess::start_in(&net, LinkSide::B, &[]);
-    let args = ["-t", "8", "--upload", "--json", "-C", "cubic", "--no-latency"];
-    let compared = against_bucket(&net, net.test(LinkSide::A, server.port, &args));
-    near(compared.received, compared.counted, compared.tolerance);
+    retried_when_busy(|| {
+        let net = Net::pair();
+        net.tbf(LinkSide::A, "1gbit", "512kb", "20ms");
+        let server = ServeProcess::start_in(&net, LinkSide::B, &[]);
+        let args = ["-t", "8", "--upload", "--json", "-C", "cubic", "--no-latency"];
+        let compared = against_bucket(&net, net.test(LinkSide::A, server.port, &args));
+        near(compared.received, compared.counted, compared.tolerance);
+    });
 }
 
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_large_send_buffer_does_not_flatter_a_slow_path() {
-    let net = Net::pair();
-    net.tbf(LinkSide::A, "1mbit", "10kb", "400ms");
-    let server = ServeProcess::start_in(&net, LinkSide::B, &[]);
-    let args = ["-t", "1", "--upload", "--json", "-w", "4M", "-C", "cubic", "--no-latency"];
-    let document = test_json(net.test(LinkSide::A, server.port, &args));
-    let upload = flow(&document, "upload");
-    near(receiver_bps(&document), 1e6 * PAYLOAD_SHARE, 0.04);
-    let sender_bps = upload["sender"]["bitrate_bps"].as_f64().unwrap();
-    assert!(sender_bps > 10e6, "the plant did not work: the sender's count is {sender_bps}");
-    let accounting = &upload["byte_accounting"];
-    let (written, delivered) =
-        (accounting["written_bytes"].as_u64().unwrap(), accounting["delivered_bytes"].as_u64().unwrap());
-    assert_eq!(accounting["never_sent_bytes"].as_u64().unwrap(), written - delivered);
-    assert_eq!(accounting["unaccounted_bytes"], 0);
-    assert!(caveats(&document).contains(&"drain_cut".to_owned()), "{:?}", caveats(&document));
+    retried_when_busy(|| {
+        let net = Net::pair();
+        net.tbf(LinkSide::A, "1mbit", "10kb", "400ms");
+        let server = ServeProcess::start_in(&net, LinkSide::B, &[]);
+        let args = ["-t", "1", "--upload", "--json", "-w", "4M", "-C", "cubic", "--no-latency"];
+        let document = test_json(net.test(LinkSide::A, server.port, &args));
+        let upload = flow(&document, "upload");
+        near(receiver_bps(&document), 1e6 * PAYLOAD_SHARE, 0.04);
+        let sender_bps = upload["sender"]["bitrate_bps"].as_f64().unwrap();
+        assert!(sender_bps > 10e6, "the plant did not work: the sender's count is {sender_bps}");
+        let accounting = &upload["byte_accounting"];
+        let (written, delivered) =
+            (accounting["written_bytes"].as_u64().unwrap(), accounting["delivered_bytes"].as_u64().unwrap());
+        assert_eq!(accounting["never_sent_bytes"].as_u64().unwrap(), written - delivered);
+        assert_eq!(accounting["unaccounted_bytes"], 0);
+        assert!(caveats(&document).contains(&"drain_cut".to_owned()), "{:?}", caveats(&document));
+    });
 }
 
 /// Bytes and packets that an interface received.
