@@ -92,7 +92,7 @@ fn a_sender_that_connects_silently_before_the_start_has_all_its_ports() {
     assert_eq!(ended["error"], Value::Null, "{}", server.stderr());
     // Both ends count until their own second is over.
     let received = archived_bytes(&netns, &folder);
-    assert!(received <= sent && received > sent / 10, "{received} of {sent}");
+    assert!(received <= sent && received > sent / 2, "{received} of {sent}");
     await_idle(&server);
 }
 
@@ -141,7 +141,7 @@ fn senders_are_served(sender: Program) {
         let sent: u64 = total.unwrap_or_else(|| panic!("{line}: {done:?}")).1.trim().parse().unwrap();
         // The server also counts the warm-up and the cool-down, which the sender leaves out.
         let received = archived_bytes(&netns, &folder);
-        assert!(received > sent / 10, "{line}: {received} of {sent}");
+        assert!(received > sent / 2, "{line}: {received} of {sent}");
     }
 }
 

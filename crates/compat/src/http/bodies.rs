@@ -8,16 +8,16 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 
-use linerate_model::{BrowserNote, Direction, ForeignText, SideSettings, TestSpec};
+use linerate_model::{BrowserNote, Direction, ForeignText, SideSettings};
 use linerate_units::{Span, Timestamp};
 
 use super::body::{BodyPhase, FILLER, HttpBody, head_of_body};
-use super::body_totals::{BodyRun, BodyTotals};
+use super::body_totals::BodyRun;
 use super::endpoint::CLOUDFLARE;
 use super::request::{self, HttpRequest};
 use super::transfer::{Encryption, is_due};
 use crate::sessions::ToolSession;
-use crate::stand_in::{FlowCounts, FlowId, Input, Link, Output, Planned, RunId, Stop, SystemError};
+use crate::stand_in::{FlowCounts, FlowId, Input, Link, Output, RunId, Stop, SystemError};
 
 /// Most bodies of a client in transit.
 const MAX_BODIES: u16 = 32;
@@ -131,8 +131,7 @@ impl BodySession {
     /// The client has sent a request that moves nothing, by which it measures latency.
     pub(super) fn probe(&mut self, now: Timestamp) {
         if let Some(run) = &mut self.run {
-            run.download.probe(now);
-            run.upload.probe(now);
+            run.probe(now);
         }
     }
 
@@ -142,36 +141,16 @@ impl BodySession {
         FlowId((first..first + MAX_BODIES).find(|flow| !is_used(*flow)).unwrap_or(first))
     }
 
-    /// The number of the run, and of the flow in its result.
+    /// The number of the run.
     fn run_id(&self) -> RunId {
-        RunId(u32::from(self.number))
-    }
-
-    fn result_flow(&self, direction: Direction) -> FlowId {
-        FlowId(super::server::first_flow(self.number) + u16::from(direction == Direction::Upload))
+        BodyRun::id_of(self.number)
     }
 
     fn ask(&mut self, link: Link) {
-        let mut spec = TestSpec::default();
-        spec.traffic.no_latency = true;
-        self.out.push_back(Output::Ask(Box::new(Planned {
-            run: self.run_id(),
-            tool: self.tool,
-            peer: Some(format!("{} in {}", self.tool, self.program)),
-            link,
-            client: false,
-            spec,
-            // How many streams there are is known at the end.
-            flows: Vec::new(),
-            expected: None,
-        })));
-        self.run = Some(BodyRun {
-            link,
-            is_admitted: false,
-            download: BodyTotals::default(),
-            upload: BodyTotals::default(),
-            trouble: None,
-        });
+        let peer = format!("{} in {}", self.tool, self.program);
+        let (run, asked) = BodyRun::ask(self.number, self.tool, peer, link);
+        self.run = Some(run);
+        self.out.push_back(asked);
     }
 
     /// Passes a body to the engine.
@@ -416,20 +395,8 @@ impl BodySession {
     /// Ends the run and gives its place back.
     fn finish(&mut self) {
         (self.due, self.next_look) = (None, None);
-        let Some(mut run) = self.run.take().filter(|run| run.is_admitted) else { return };
-        let id = self.run_id();
-        let mut is_empty = true;
-        for direction in [Direction::Download, Direction::Upload] {
-            let flow = self.result_flow(direction);
-            let Some(result) = std::mem::take(run.totals(direction)).result(direction) else { continue };
-            is_empty = false;
-            self.out.push_back(Output::Counted { run: id, flow, counted: Box::new(result) });
-            if let Some(note) = &self.browser {
-                self.out.push_back(Output::Browser { flow, note: Box::new(note.clone()) });
-            }
-        }
-        let nothing = is_empty.then(|| "no payload was transferred".to_owned());
-        self.out.push_back(Output::RunOver { run: id, trouble: run.trouble.or(nothing) });
+        let Some(run) = self.run.take().filter(|run| run.is_admitted) else { return };
+        self.out.extend(run.finish(self.number, self.browser.as_ref()));
     }
 
     fn tick(&mut self, now: Timestamp) {

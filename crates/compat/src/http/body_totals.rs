@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::flow::StreamCounts;
 use linerate_model::metrics::{Readings, flow, tcp};
-use linerate_model::{Direction, Sample, Side, SideSettings, Tally};
+use linerate_model::{BrowserNote, Direction, Sample, Side, SideSettings, Tally, TestSpec};
 use linerate_units::{Bitrate, Bytes, Span, Timestamp};
 
-use crate::stand_in::{CountedFlow, Link};
+use crate::stand_in::{CountedFlow, FlowId, Link, Output, Planned, RunId};
 
 /// Shortest interval of a sample.
 const MIN_INTERVAL: Span = Span::from_ms(90);
@@ -85,6 +85,51 @@ pub(super) struct BodyRun {
 }
 
 impl BodyRun {
+    /// The number of the run of a client.
+    pub(super) fn id_of(client: u16) -> RunId {
+        RunId(u32::from(client))
+    }
+
+    /// The run of a client over this link, and the request for its place. How many streams there are is known at its
+    /// end.
+    pub(super) fn ask(client: u16, tool: &'static str, peer: String, link: Link) -> (Self, Output) {
+        let mut spec = TestSpec::default();
+        spec.traffic.no_latency = true;
+        let planned = Planned {
+            run: Self::id_of(client),
+            tool,
+            peer: Some(peer),
+            link,
+            client: false,
+            spec,
+            flows: Vec::new(),
+            expected: None,
+        };
+        let (download, upload) = (BodyTotals::default(), BodyTotals::default());
+        (Self { link, is_admitted: false, download, upload, trouble: None }, Output::Ask(Box::new(planned)))
+    }
+
+    /// The client has sent a request that moves nothing, by which it measures latency.
+    pub(super) fn probe(&mut self, now: Timestamp) {
+        self.download.probe(now);
+        self.upload.probe(now);
+    }
+
+    /// The results, with a note about the client if it is a browser, and the end of the run.
+    pub(super) fn finish(mut self, client: u16, browser: Option<&BrowserNote>) -> Vec<Output> {
+        let (run, first) = (Self::id_of(client), super::server::first_flow(client));
+        let mut out = Vec::new();
+        for direction in [Direction::Download, Direction::Upload] {
+            let flow = FlowId(first + u16::from(direction == Direction::Upload));
+            let Some(counted) = std::mem::take(self.totals(direction)).result(direction) else { continue };
+            out.push(Output::Counted { run, flow, counted: Box::new(counted) });
+            out.extend(browser.map(|note| Output::Browser { flow, note: Box::new(note.clone()) }));
+        }
+        let nothing = out.is_empty().then(|| "no payload was transferred".to_owned());
+        out.push(Output::RunOver { run, trouble: self.trouble.or(nothing) });
+        out
+    }
+
     pub(super) fn totals(&mut self, direction: Direction) -> &mut BodyTotals {
         match direction {
             Direction::Download => &mut self.download,

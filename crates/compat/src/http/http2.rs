@@ -1,7 +1,7 @@
 //! HTTP/2 over bytes that others move (RFC 9113): the library's connections without sockets and without a runtime.
 //!
 //! What arrives is put in, what has to be sent is taken out, and [`Http2Connection::advance`] lets the library work on
-//! both. Nothing wakes anybody: after each input, everything that waits for the connection looks again.
+//! both. There are no wakers: after each input, everything that waits for the connection is polled again.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -192,7 +192,7 @@ enum Http2State {
 pub(super) struct Http2Connection {
     pub(super) queue: ByteQueue,
     state: Http2State,
-    /// Whether the windows are still those before somebody reads bodies.
+    /// Whether the windows of streams are to be enlarged.
     wants_windows: bool,
 }
 

@@ -200,7 +200,7 @@ impl PendingConnection {
         Ok(Greeting::AtMost(most.saturating_sub(self.received.len())))
     }
 
-    /// At a port where everybody encrypts. Who speaks plain HTTP is told so.
+    /// For a port on which all connections are encrypted. A client of plain HTTP is told so.
     fn await_encryption(&mut self) -> Result<Greeting, String> {
         if self.received.first().is_none_or(|first| *first == HANDSHAKE_RECORD[0]) {
             return Ok(Greeting::AtMost(MAX_SNIFF_BYTES.saturating_sub(self.received.len())));

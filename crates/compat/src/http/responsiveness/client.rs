@@ -2,15 +2,12 @@
 
 use std::net::IpAddr;
 
-use linerate_model::{Direction, ForeignText, TestSpec};
+use linerate_model::{Direction, ForeignText};
 use linerate_units::{Bytes, Span, Timestamp};
 
-use super::super::body_totals::{BodyReading, BodyRun, BodyTotals};
+use super::super::body_totals::{BodyReading, BodyRun};
 use super::TOOL;
-use crate::stand_in::{FlowId, Link, Output, Planned, RunId};
-
-/// The body of a small download.
-pub(super) const SMALL_BODY: &[u8] = b"x";
+use crate::stand_in::{Link, Output, RunId};
 
 /// A run is over if no body was in transit for this time: goresponsiveness pauses for 4 s between its directions.
 const IDLE_TIMEOUT: Span = Span::from_secs(6);
@@ -56,11 +53,7 @@ impl ResponsivenessClient {
     }
 
     pub(super) fn run_id(&self) -> RunId {
-        RunId(u32::from(self.number))
-    }
-
-    fn flow(&self, direction: Direction) -> FlowId {
-        FlowId(super::super::server::first_flow(self.number) + u16::from(direction == Direction::Upload))
+        BodyRun::id_of(self.number)
     }
 
     /// Whether its run has a place; absent if none was asked for.
@@ -75,27 +68,9 @@ impl ResponsivenessClient {
 
     /// Asks for a place.
     pub(super) fn ask(&mut self, link: Link) -> Output {
-        self.run = Some(BodyRun {
-            link,
-            is_admitted: false,
-            download: BodyTotals::default(),
-            upload: BodyTotals::default(),
-            trouble: None,
-        });
-        let mut spec = TestSpec::default();
-        spec.traffic.no_latency = true;
-        let program = program(&self.user_agent);
-        Output::Ask(Box::new(Planned {
-            run: self.run_id(),
-            tool: TOOL,
-            peer: Some(program),
-            link,
-            client: false,
-            spec,
-            // How many streams there are is known at the end.
-            flows: Vec::new(),
-            expected: None,
-        }))
+        let (run, asked) = BodyRun::ask(self.number, TOOL, program(&self.user_agent), link);
+        self.run = Some(run);
+        asked
     }
 
     pub(super) fn admitted(&mut self) {
@@ -125,8 +100,7 @@ impl ResponsivenessClient {
     /// It has measured latency.
     pub(super) fn probe(&mut self, now: Timestamp) {
         if let Some(run) = &mut self.run {
-            run.download.probe(now);
-            run.upload.probe(now);
+            run.probe(now);
         }
     }
 
@@ -164,21 +138,7 @@ impl ResponsivenessClient {
 
     /// The results of its run.
     pub(super) fn finish(mut self) -> Vec<Output> {
-        let run = self.run_id();
-        let flows =
-            [Direction::Download, Direction::Upload].map(|direction| (direction, self.flow(direction)));
-        let Some(mut finished) = self.run.take().filter(|run| run.is_admitted) else { return Vec::new() };
-        let mut out: Vec<Output> = self.take_moved().into_iter().collect();
-        let mut is_empty = true;
-        for (direction, flow) in flows {
-            let Some(counted) = std::mem::take(finished.totals(direction)).result(direction) else {
-                continue;
-            };
-            is_empty = false;
-            out.push(Output::Counted { run, flow, counted: Box::new(counted) });
-        }
-        let nothing = is_empty.then(|| "no payload was transferred".to_owned());
-        out.push(Output::RunOver { run, trouble: finished.trouble.or(nothing) });
-        out
+        let Some(run) = self.run.take().filter(|run| run.is_admitted) else { return Vec::new() };
+        self.take_moved().into_iter().chain(run.finish(self.number, None)).collect()
     }
 }

@@ -126,7 +126,7 @@ impl LoadedLink {
         self.is_closed || (self.connection.is_over() && !self.is_sending)
     }
 
-    /// Adds bytes that have arrived. A peer that does not read the answers to what it sends is given up.
+    /// Adds bytes that have arrived.
     pub(super) fn received(&mut self, bytes: &[u8]) {
         if !self.connection.is_over() {
             self.connection.queue.received(bytes);
@@ -219,11 +219,7 @@ impl LoadedLink {
             }
         });
         self.end_idle_loads();
-        if self.transfers.is_empty() {
-            if has_moved {
-                self.idle_since = now;
-            }
-        } else {
+        if has_moved || !self.transfers.is_empty() {
             self.idle_since = now;
         }
         has_moved
@@ -248,7 +244,7 @@ impl LoadedLink {
         self.sent.encrypted += self.ends.encryption.encrypted_bytes(bytes.len() as u64);
         self.sent.bodies = self.connection.queue.bodies_taken();
         if self.marks.len() >= MAX_MARKS {
-            // Only between loads, when nobody reads the counts.
+            // This write and the last one have one mark then.
             self.marks.pop_back();
         }
         self.marks.push_back(self.sent);
