@@ -3,11 +3,9 @@
 //! Each namespace has its own default, but accepts only algorithms that the whole system allows to ordinary
 //! users. Root extends that list while setting the default, and restores it.
 
-use std::fs::File;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::OwnedFd;
-use std::path::Path;
 
 use linerate_sock::netns::with_netns_fd;
 use linerate_sock::{SockError, proc, sockopt};
@@ -19,8 +17,6 @@ use linerate_emu::topology::TopologyHost;
 
 const DEFAULT: &str = "net.ipv4.tcp_congestion_control";
 const ALLOWED: &str = "net.ipv4.tcp_allowed_congestion_control";
-/// The file of `ALLOWED`.
-const LIST: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
 const AVAILABLE: &str = "net.ipv4.tcp_available_congestion_control";
 
 /// Sets the default congestion control that the topology requests, if any. If it cannot be set, a note reports
@@ -41,9 +37,7 @@ pub(super) fn set_default(
     }
     if is(&outcome, io::ErrorKind::PermissionDenied) && privilege == Privilege::Root {
         // Two labs that extend the list at the same time would each restore the other's.
-        let list = Path::new(LIST);
-        let held = File::open(list).and_then(|list| list.lock().map(|()| list));
-        let _held = held.map_err(LabResourceError::folder(list, "locking"))?;
+        let _held = proc::lock_sysctl(ALLOWED).map_err(failed())?;
         let before = proc::sysctl(ALLOWED).unwrap_or_default();
         let ours = format!("{before} {wanted}");
         record(&LabJournalEntry::Sysctl {

@@ -118,8 +118,15 @@ impl Clearing<'_> {
     fn restore(&mut self, name: &str, before: &str, ours: &str) {
         // The kernel returns lists in an order of its own.
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<BTreeSet<String>>();
+        let what = format!("a change of the setting {name}");
+        // Another lab may have set the same value, and change it between reading and setting.
+        let _held = match proc::lock_sysctl(name) {
+            Ok(held) => held,
+            Err(error) if error.source.kind() == std::io::ErrorKind::NotFound => return,
+            Err(error) => return self.keep(what, Err(error)),
+        };
         if proc::sysctl(name).is_some_and(|now| words(&now) == words(ours)) {
-            self.keep(format!("a change of the setting {name}"), proc::set_sysctl(name, before));
+            self.keep(what, proc::set_sysctl(name, before));
         }
     }
 

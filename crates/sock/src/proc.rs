@@ -39,6 +39,20 @@ pub fn set_sysctl(name: &str, value: &str) -> Result<(), SockError> {
     file.and_then(|mut file| file.write_all(value.as_bytes())).map_err(|source| SockError::new(OP, source))
 }
 
+/// Waits until no other process holds the lock of a sysctl, and holds it until the returned file is dropped.
+///
+/// The kernel does not know this lock: only those who take it before they read and change the sysctl exclude each
+/// other.
+///
+/// # Errors
+/// `ENOENT` if it does not exist.
+pub fn lock_sysctl(name: &str) -> Result<fs::File, SockError> {
+    const OP: &str = "lock a kernel setting";
+    let path = sysctl_path(name).ok_or_else(|| SockError::errno(OP, NOT_FOUND))?;
+    let locked = fs::File::open(path).and_then(|file| file.lock().map(|()| file));
+    locked.map_err(|source| SockError::new(OP, source))
+}
+
 /// Whether this process may change a sysctl: opens it for writing and writes nothing.
 ///
 /// # Errors

@@ -8,6 +8,7 @@ use linerate_units::Bitrate;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard};
@@ -424,6 +425,37 @@ fn a_setting_is_put_back_unless_somebody_else_has_changed_it() {
         }
     })
     .unwrap();
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn a_setting_that_another_lab_is_changing_is_put_back_after_that() {
+    let _turn = LabTestTurn::take();
+    let own = netns::create().unwrap();
+    let name = "net.ipv4.tcp_rmem";
+    let bench = TestLab::new("changing", Privilege::Root);
+    let entry = LabJournalEntry::Sysctl {
+        name: name.into(),
+        before: "4096 5000 6000".into(),
+        ours: "4096 5000 7000".into(),
+    };
+    bench.leave(proc::sysctl(undo::BOOT_ID).unwrap(), &entry);
+    let inside = |act: &(dyn Fn() + Sync)| with_netns_fd(&own, act).unwrap();
+    inside(&|| {
+        proc::set_sysctl(name, "4096 5000 7000").unwrap();
+        let held = proc::lock_sysctl(name).unwrap();
+        let number = format!(":{} ", held.metadata().unwrap().ino());
+        std::thread::scope(|scope| {
+            let sweep = scope.spawn(|| inside(&|| assert_eq!(bench.sweep(), 1)));
+            let waits = |line: &str| line.contains("-> FLOCK") && line.contains(&number);
+            while !fs::read_to_string("/proc/locks").unwrap().lines().any(waits) {
+                assert!(!sweep.is_finished(), "it does not wait");
+            }
+            proc::set_sysctl(name, "4096 5000 8000").unwrap();
+            drop(held);
+        });
+        assert!(proc::sysctl(name).unwrap().ends_with("8000"));
+    });
 }
 
 #[test]
