@@ -121,8 +121,20 @@ export function RunPage({ id }: { id: string }) {
   const waiting = run?.state === "waiting" && !begun && plan?.frame.trial === undefined;
   useEffect(() => {
     if (!waiting) return;
-    const timer = setInterval(() => getRun(id).then(setRun, () => undefined), PLACE_MS);
-    return () => clearInterval(timer);
+    // An answer that comes late may be older than the run's end.
+    let wanted = true;
+    const timer = setInterval(
+      () =>
+        getRun(id).then(
+          (run) => wanted && setRun(run),
+          () => undefined,
+        ),
+      PLACE_MS,
+    );
+    return () => {
+      wanted = false;
+      clearInterval(timer);
+    };
   }, [waiting, id]);
 
   const stageNow = live ? stage(live.frame) : plan ? planStage(plan.frame) : "";

@@ -130,7 +130,7 @@ test("figures are those of now, or the last ones once a flow has ended", () => {
 
 test("the stage is said without figures that change with each frame", () => {
   expect(stage(frame({ state: "queued", position: 2 }))).toBe("Waiting at the server, number 2 in its queue");
-  expect(stage(frame({ state: "idle_latency" }))).toBe("Measuring latency while the path is idle");
+  expect(stage(frame({ state: "idle_latency" }))).toBe("Measuring idle latency");
   const flows = [flow({ elapsed_seconds: 7.9, of_seconds: 10 }), flow({ name: "upload", state: "running" })];
   expect(stage(frame({ flows }))).toBe("Measuring download and upload");
   expect(stage(frame({ flows: [flow({ state: "ended" }), flow({ state: "planned" })] }))).toBe("Measuring");

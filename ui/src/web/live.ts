@@ -216,7 +216,7 @@ export function stage(frame: Frame): string {
         ? `Waiting at the server, number ${frame.position} in its queue`
         : "Waiting at the server";
     case "idle_latency":
-      return "Measuring latency while the path is idle";
+      return "Measuring idle latency";
     case "ended":
       return "Ended";
     default: {
