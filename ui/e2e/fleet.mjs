@@ -85,7 +85,7 @@ async function look(options) {
   step += ": a run";
   await history.locator("tbody a").first().click();
   await page.waitForURL("**/runs/**");
-  await page.getByRole("heading", { level: 1 }).waitFor();
+  await page.locator(".document").waitFor();
   await page.context().close();
 }
 
@@ -158,6 +158,7 @@ async function administer() {
   await page.getByRole("dialog").getByRole("button", { name: "Remove" }).click();
   await row.waitFor({ state: "detached" });
   const mesh = page.locator("tr", { has: page.getByRole("rowheader", { name: "all.one.two" }) });
+  await mesh.waitFor();
   holds((await mesh.getByRole("button", { name: "Remove" }).count()) === 0, "one of a mesh may be removed");
   await page.context().close();
 }

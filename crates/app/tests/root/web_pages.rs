@@ -38,7 +38,7 @@ fn tokens_of<const N: usize>(tokens: &str, abilities: [&str; N]) -> [String; N] 
 fn play(file: &str, base: &str, args: &[&str]) {
     let mut command = Command::new("node");
     command.arg(format!("{}/../../ui/e2e/{file}", env!("CARGO_MANIFEST_DIR"))).arg(base).args(args);
-    let done = Process::start(command).finish(Duration::from_secs(300));
+    let done = Process::start(command).finish(Duration::from_secs(900));
     assert_eq!(done.code, Some(0), "{done:?}");
     assert_eq!(done.stdout.lines().last(), Some("ok"), "{done:?}");
 }
