@@ -263,7 +263,7 @@ fn the_readings_of_the_measured_part_are_those_of_each_side() {
 
 #[test]
 fn samples_are_handed_out_once_and_reported_whole() {
-    let (sender, receiver) = start_tcp(timed(200), 1);
+    let (sender, receiver) = start_tcp(timed(1000), 1);
     let mut seen = Vec::new();
     while !receiver.progress().ended {
         seen.extend(receiver.new_samples());

@@ -17,10 +17,11 @@ fn server(lab: &RunningLab) -> ServeProcess {
     ServeProcess::from(lab.linerate("b", &["serve", "-p", "0", "--json"]))
 }
 
+/// With `--investigate` it takes the time of several tests.
 fn measure(lab: &RunningLab, server: &ServeProcess, args: &[&str]) -> Value {
     let port = server.port.to_string();
     let head = ["test", "b", "-p", &port, "--json", "-t", "3"];
-    let done = Process::start(lab.linerate("a", &[&head[..], args].concat())).finish(TIMEOUT);
+    let done = Process::start(lab.linerate("a", &[&head[..], args].concat())).finish(3 * TIMEOUT);
     assert_eq!(done.code, Some(0), "{done:?}");
     done.json()
 }

@@ -49,6 +49,8 @@ fn check_client(protocol: &str, options: &[&str]) {
     let found = done.json();
     assert_eq!((&found["code"], found.get("error")), (&0.into(), None), "{found:#}");
 
+    // The client may be told the end before it is in the archive.
+    server.await_events("ended", 2);
     let mut history = linerate();
     history.args(["history", "--json", "--archive", &archive]);
     let runs = Process::start(history).finish(TIMEOUT).json();

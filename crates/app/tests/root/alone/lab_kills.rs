@@ -7,8 +7,9 @@ use std::time::Duration;
 use crate::support::{self, Process, RunningLab, TIMEOUT, eventually, kill, pause, signal, switches};
 
 /// The congestion controls that every user may choose: a lab whose hosts use another one extends the list
-/// temporarily.
+/// temporarily, and a lab of another test may be doing that until this test has its turn.
 fn allowed() -> String {
+    support::take_turn();
     std::fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control").unwrap()
 }
 
