@@ -1,6 +1,7 @@
 //! One protocol dialogue over its connection, and the flows that it starts. Client and server share this loop.
 
 mod own_or_shared;
+mod stream_watch;
 #[cfg(test)]
 mod tests;
 
@@ -10,12 +11,13 @@ use std::net::TcpStream;
 
 use linerate_engine::{FlowReport, FlowSetup, Sockets, arm};
 use linerate_model::flow::FlowId;
-use linerate_model::{Caveat, Sample, Side, SideSettings, Tally, Transport};
+use linerate_model::{Caveat, Sample, Side, SideSettings, StreamCounting, Tally, Transport};
 use linerate_proto::{Ended, PeerError, Progress, Session, SessionInput, SessionOutput};
 use linerate_sock::poll::{Interest, poll_few};
 use linerate_sock::{Mono, clock};
-use linerate_units::{Span, Timestamp};
+use linerate_units::{Bytes, Span, Timestamp};
 use own_or_shared::OwnOrSharedFlow;
+use stream_watch::StreamWatch;
 
 use crate::ControlError;
 use crate::control_stream::{Arrival, ControlStream};
@@ -68,11 +70,12 @@ struct DialogueFlow {
     about: FlowAbout,
     done_reported: bool,
     bytes_seen: u64,
+    streams: StreamWatch,
 }
 
 impl DialogueFlow {
     fn new(handle: OwnOrSharedFlow, about: FlowAbout) -> Self {
-        Self { handle, about, done_reported: false, bytes_seen: 0 }
+        Self { handle, about, done_reported: false, bytes_seen: 0, streams: StreamWatch::new() }
     }
 }
 
@@ -116,6 +119,8 @@ pub(crate) enum DialogueEvent {
     Cut,
     /// Progress of a local flow.
     Progress(Progress),
+    /// What each stream of a local flow has moved.
+    Streams { flow: FlowId, counted: StreamCounting, bytes: Vec<Bytes> },
     /// New samples of a local flow.
     Samples { flow: FlowId, samples: Vec<Sample> },
     /// A local flow has ended.
@@ -388,6 +393,9 @@ impl<S: Session> Dialogue<S> {
         let done = progress.finished_writing
             && !std::mem::replace(&mut flow.done_reported, progress.finished_writing);
         let samples = if report_due { flow.handle.new_samples() } else { Vec::new() };
+        // Only the client displays them.
+        let streams_due = report_due && self.client && progress.bytes.get() > 0 && flow.streams.is_due();
+        let streams = if streams_due { flow.handle.stream_bytes() } else { None };
         if moved && side == Side::Receiver {
             self.input(SessionInput::Alive)?;
         }
@@ -396,6 +404,7 @@ impl<S: Session> Dialogue<S> {
         }
         if report_due {
             self.report_progress(number, side, &progress)?;
+            self.report_streams(number, streams);
             if !samples.is_empty() {
                 self.events.push(DialogueEvent::Samples { flow: number, samples });
             }
@@ -428,9 +437,17 @@ impl<S: Session> Dialogue<S> {
         Ok(())
     }
 
+    fn report_streams(&mut self, flow: FlowId, streams: Option<(StreamCounting, Vec<Bytes>)>) {
+        let streams = streams.map(|(counted, bytes)| DialogueEvent::Streams { flow, counted, bytes });
+        self.events.extend(streams);
+    }
+
     fn end(&mut self, number: FlowId) -> Result<(), ControlError> {
         let Some(flow) = self.flows.remove(&number) else { return Ok(()) };
         let side = flow.about.side;
+        if self.client {
+            self.report_streams(number, flow.handle.stream_bytes());
+        }
         if side == Side::Sender {
             self.start.ended = self.start.ended.max(flow.handle.began());
         }

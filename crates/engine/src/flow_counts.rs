@@ -3,10 +3,11 @@
 use linerate_sock::handle::AsFd;
 
 use linerate_model::flow::{ConnectionCounts, FlowCounts, Noted, StreamCounts};
+use linerate_model::{MAX_LISTED_STREAMS, StreamCounting, Transport};
 use linerate_sock::{Mono, TcpInfo, clock, tcp_info};
-use linerate_units::{Span, Timestamp};
+use linerate_units::{Bytes, Span, Timestamp};
 
-use crate::counters::Counts;
+use crate::counters::{Counters, Counts};
 use crate::flow::FlowSide;
 use crate::pump::StreamEnd;
 use crate::transit::Transits;
@@ -59,6 +60,43 @@ pub(crate) fn read(flow: &FlowSide, retransmitted: &[u64], epoch: Mono) -> FlowC
         trouble: flow.trouble.get().cloned(),
         ..FlowCounts::default()
     }
+}
+
+/// Whether the streams of a flow are counted one by one. Connections of their own carry the data of transactions.
+fn lists_streams(flow: &FlowSide) -> bool {
+    flow.setup.transactions.is_none() && (2..=MAX_LISTED_STREAMS).contains(&flow.plan.streams)
+}
+
+/// Bytes that the peer has acknowledged on each connection of a sender whose streams are counted; otherwise empty, as
+/// where the kernel does not count them.
+pub(crate) fn acknowledged(flow: &FlowSide) -> Vec<u64> {
+    // The kernel tells of a connection of MPTCP what its first subflow does.
+    if !(lists_streams(flow) && flow.writes()) || flow.setup.transport == Transport::Mptcp {
+        return Vec::new();
+    }
+    let of = |stream| tcp_info(flow.sockets.tcp(stream)?).ok()?.bytes_acked;
+    (0..flow.plan.streams).map(of).collect::<Option<_>>().unwrap_or_default()
+}
+
+/// What each stream has moved. `acknowledged_before` has what was acknowledged before the flow.
+pub(crate) fn stream_bytes(
+    flow: &FlowSide,
+    acknowledged_before: &[u64],
+) -> Option<(StreamCounting, Vec<Bytes>)> {
+    if !lists_streams(flow) {
+        return None;
+    }
+    let now = acknowledged(flow);
+    let counts: Vec<Counts> = flow.counters.iter().map(Counters::read).collect();
+    if now.is_empty() || now.len() != acknowledged_before.len() {
+        let counted = if flow.writes() { StreamCounting::Sent } else { StreamCounting::Received };
+        return Some((counted, counts.iter().map(|counts| Bytes::new(counts.total)).collect()));
+    }
+    let grown = now.iter().zip(acknowledged_before).map(|(now, before)| now.saturating_sub(*before));
+    // The kernel also counts the end of a stream as a byte. While it is written, what was written is counted late.
+    let exact = grown.zip(&counts);
+    let exact = exact.map(|(grown, counts)| if counts.ended > 0 { grown.min(counts.total) } else { grown });
+    Some((StreamCounting::Acknowledged, exact.map(Bytes::new).collect()))
 }
 
 /// An instant relative to the epoch.

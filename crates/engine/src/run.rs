@@ -5,7 +5,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use linerate_model::flow::{FlowCounts, Stop};
-use linerate_model::{Caveat, KernelCounts, Sample, SideSettings, SocketCounts, Tally, Transport, metrics};
+use linerate_model::{
+    Caveat, KernelCounts, Sample, SideSettings, SocketCounts, StreamCounting, Tally, Transport, metrics,
+};
 use linerate_sock::poll::EventFd;
 use linerate_sock::{Mono, clock, queues, sockopt, tcp_info, thread};
 use linerate_units::{Bytes, Span, Timestamp};
@@ -37,6 +39,8 @@ pub struct FlowHandle {
     caveats: Vec<Caveat>,
     /// Segments that each stream had retransmitted before the flow (in its handshake).
     retransmitted: Vec<u64>,
+    /// Bytes that the peer had acknowledged on each connection of a sender before the flow.
+    acknowledged: Vec<u64>,
     /// Counts of the connections before the flow.
     counted: Option<SocketCounts>,
     epoch: Mono,
@@ -111,6 +115,7 @@ pub fn arm(setup: FlowSetup, sockets: Sockets, epoch: Mono) -> Result<FlowHandle
         settings: SideSettings { receive_merging: merging, ..prepared.settings },
         caveats: prepared.caveats,
         retransmitted: retransmits(&flow.sockets),
+        acknowledged: flow_counts::acknowledged(&flow),
         counted: connections(&flow),
         epoch,
         cpu_before: clock::process_cpu(),
@@ -189,6 +194,13 @@ impl FlowHandle {
     #[must_use]
     pub fn new_samples(&self) -> Vec<Sample> {
         self.log.fresh()
+    }
+
+    /// What each stream has moved so far; absent unless the flow has 2 to 128 streams, and for transactions. Costs a
+    /// system call for each connection of a sender.
+    #[must_use]
+    pub fn stream_bytes(&self) -> Option<(StreamCounting, Vec<Bytes>)> {
+        flow_counts::stream_bytes(&self.flow, &self.acknowledged)
     }
 
     /// Counts of every stream so far. Costs a system call for each connection.

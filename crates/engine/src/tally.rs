@@ -1,6 +1,6 @@
 //! Converts counters to the tally of the flow.
 
-use linerate_model::{LossBursts, StopAfter, StreamTally, Tally, UdpTally};
+use linerate_model::{LossBursts, MAX_LISTED_STREAMS, StopAfter, StreamTally, Tally, UdpTally};
 use linerate_units::{Bitrate, Bytes, Span};
 
 use crate::counters::Counts;
@@ -8,9 +8,6 @@ use crate::flow::FlowSide;
 use crate::pump::{StreamEnd, StreamError};
 use crate::setup::FlowSetup;
 use crate::transactions::TransactionCounts;
-
-/// With more streams than this, the tally does not list them one by one.
-const MAX_LISTED_STREAMS: usize = 128;
 
 /// The counts of one side, without the probes' results. `retransmits` has one entry for each stream.
 pub(crate) fn assemble(flow: &FlowSide, mut ends: Vec<StreamEnd>, retransmits: Option<&[u64]>) -> Tally {

@@ -22,6 +22,7 @@ use crate::run_labels::RunLabels;
 use crate::settings::SideSettings;
 use crate::size::{SizeCurve, SizePoint};
 use crate::spec::{Direction, TestSpec, Transport};
+use crate::stream_progress::StreamCounting;
 use crate::tally::{ByteAccounting, LatencyReport, Steady, Tally};
 use crate::uncertainty::Uncertainty;
 
@@ -106,6 +107,15 @@ pub enum Body {
         /// Segments that the sender has retransmitted so far.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retransmits: Option<u64>,
+    },
+    /// What each stream of a flow has moved so far; only of flows with 2 to 128 streams, from the client's end.
+    Streams {
+        /// The flow.
+        flow: FlowId,
+        /// Which bytes are counted.
+        counted: StreamCounting,
+        /// Bytes of each stream since the start of the flow, in the order of the streams.
+        bytes: Vec<Bytes>,
     },
     /// One interval of one side.
     Sample {

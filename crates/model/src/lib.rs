@@ -41,6 +41,7 @@ mod settings;
 mod size;
 pub mod sniff;
 mod spec;
+mod stream_progress;
 mod tally;
 mod tls_options;
 mod uncertainty;
@@ -79,6 +80,7 @@ pub use spec::{
     SocketKnobs, SpecError, StopAfter, Sweep, TestSpec, Traffic, Transactions, Transport, TrialSequence,
     Variation, Workload,
 };
+pub use stream_progress::{MAX_LISTED_STREAMS, StreamCounting, StreamProgress};
 pub use tally::{
     BrowserNote, ByteAccounting, DelayBucket, Digest, LatencyInterval, LatencyReport, LossBursts, ProbePhase,
     ProbeTransport, Steady, StreamTally, Tally, TransactionTally, TransactionTimes, UdpTally,

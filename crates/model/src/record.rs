@@ -17,6 +17,7 @@ use crate::port::{PortRecord, PortSample};
 use crate::run_labels::RunLabels;
 use crate::settings::SideSettings;
 use crate::size::{SizeCurve, SizePoint};
+use crate::stream_progress::StreamProgress;
 use crate::tally::{ByteAccounting, LatencyReport, ProbePhase, Steady, Tally};
 use crate::uncertainty::Uncertainty;
 
@@ -65,6 +66,8 @@ pub struct FlowRecord {
     pub first_read: Option<Timestamp>,
     /// Intervals of both sides.
     pub samples: Vec<Sample>,
+    /// What each stream had moved at some moments, in order; empty for a single stream.
+    pub streams: Vec<StreamProgress>,
     /// The sizes of a sweep over message sizes, smallest first; empty in a plain test.
     pub sizes: Vec<SizePoint>,
     /// Their summary.
@@ -108,6 +111,7 @@ impl FlowRecord {
             progress: None,
             first_read: None,
             samples: Vec::new(),
+            streams: Vec::new(),
             sizes: Vec::new(),
             curve: None,
             sender: None,
@@ -316,6 +320,9 @@ impl RunRecord {
                 Side::Receiver => flow.receiver_settings = Some(settings.clone()),
             },
             Body::Progress { bytes, elapsed, .. } => flow.note_progress(at, *bytes, *elapsed),
+            Body::Streams { counted, bytes, .. } => {
+                flow.streams.push(StreamProgress { at, counted: *counted, bytes: bytes.clone() })
+            }
             Body::Sample { sample, .. } => flow.samples.push(sample.clone()),
             Body::Size { point, .. } => flow.note_size(point),
             Body::Curve { curve, .. } => flow.note_curve(*curve),
@@ -350,6 +357,7 @@ fn flow_of(body: &Body) -> Option<FlowId> {
     match body {
         Body::FlowOpened { flow, .. }
         | Body::Progress { flow, .. }
+        | Body::Streams { flow, .. }
         | Body::Sample { flow, .. }
         | Body::Size { flow, .. }
         | Body::Curve { flow, .. }

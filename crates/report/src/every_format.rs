@@ -5,8 +5,8 @@ use linerate_model::metrics::Metric;
 use linerate_model::{
     Body, Cause, Caveat, CaveatKind, Ceiling, Confidence, Digest, Direction, Event, Finding, FlowHead,
     FlowPlan, FollowUp, ForeignText, HostInfo, LatencyReport, Limit, Outcome, PortSample, ProbePhase,
-    ProbeTransport, Readings, Rule, RunRecord, Sample, Side, SizeCurve, SizeFit, SizePoint, Tally, TestSpec,
-    TimeInterval, Transport, UdpTally,
+    ProbeTransport, Readings, Rule, RunRecord, Sample, Side, SizeCurve, SizeFit, SizePoint, StreamCounting,
+    Tally, TestSpec, TimeInterval, Transport, UdpTally,
 };
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 use proptest::prelude::*;
@@ -200,6 +200,11 @@ fn body() -> impl Strategy<Value = Body> {
             elapsed: Span::from_ns(elapsed),
             srtt: Some(Span::from_ns(small)),
             retransmits: Some(small),
+        }),
+        (flow(), proptest::collection::vec(count(), 0..4)).prop_map(|(flow, bytes)| Body::Streams {
+            flow,
+            counted: StreamCounting::Acknowledged,
+            bytes: bytes.into_iter().map(Bytes::new).collect()
         }),
         (proptest::option::of(flow()), latency()).prop_map(|(flow, report)| Body::Latency { flow, report }),
         (flow(), finding(), finding()).prop_map(|(flow, verdict, other)| Body::Verdict {

@@ -1047,6 +1047,10 @@ class SocketCounts:
     """Payload sent, including retransmissions (tcpi_bytes_sent)."""
 
 
+StreamCounting: TypeAlias = Literal["received", "acknowledged", "sent"]
+"""Which bytes of a stream are counted."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StreamTally:
     """What one stream counted."""
@@ -1307,6 +1311,22 @@ class ProgressBody:
 
     srtt_ns: Span | None = None
     """The sender's smoothed round-trip time."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StreamsBody:
+    """What each stream of a flow has moved so far; only of flows with 2 to 128 streams, from the client's end."""
+
+    bytes: list[Bytes]
+    """Bytes of each stream since the start of the flow, in the order of the streams."""
+
+    counted: StreamCounting
+    """Which bytes are counted."""
+
+    flow: int
+    """The flow."""
+
+    kind: Literal["streams"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -3347,6 +3367,7 @@ Body: TypeAlias = (
     | FlowPlannedBody
     | FlowOpenedBody
     | ProgressBody
+    | StreamsBody
     | SampleBody
     | PortBody
     | SizeBody

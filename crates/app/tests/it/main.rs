@@ -56,6 +56,7 @@ mod serve_config;
 mod service_manager;
 mod shared_archive;
 mod speed_pages;
+mod stream_counts;
 mod sweep;
 mod test_file;
 mod transactions;

@@ -251,6 +251,9 @@ impl ClientRun<'_> {
                 self.note_progress(&progress, log, merge);
             }
             DialogueEvent::Cut => merge.cut(),
+            DialogueEvent::Streams { flow, counted, bytes } => {
+                log.note(Body::Streams { flow, counted, bytes });
+            }
             DialogueEvent::Samples { flow, samples } => merge.samples(0, flow, samples, log),
             DialogueEvent::Session(SessionOutput::PeerSamples { flow, samples }) => {
                 merge.samples(1, flow, samples, log)

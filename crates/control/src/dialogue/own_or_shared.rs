@@ -1,9 +1,10 @@
 //! A flow of a dialogue: one that this run alone drives, or the sender to a multicast group, which runs share.
 
 use linerate_engine::{FlowHandle, FlowProgress, FlowReport};
-use linerate_model::{Sample, SideSettings};
+use linerate_model::{Sample, SideSettings, StreamCounting};
 use linerate_sock::Mono;
 use linerate_sock::poll::EventFd;
+use linerate_units::Bytes;
 
 use crate::error::ControlError;
 use crate::multicast::SenderShare;
@@ -59,6 +60,14 @@ impl OwnOrSharedFlow {
         match self {
             Self::Own(handle) => handle.new_samples(),
             Self::Shared(share) => share.new_samples(),
+        }
+    }
+
+    /// What each stream has moved; absent for a single one, as that of a multicast group.
+    pub(super) fn stream_bytes(&self) -> Option<(StreamCounting, Vec<Bytes>)> {
+        match self {
+            Self::Own(handle) => handle.stream_bytes(),
+            Self::Shared(_) => None,
         }
     }
 

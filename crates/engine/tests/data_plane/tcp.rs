@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use linerate_engine::{FlowFile, FlowSetup, Sockets, start};
 use linerate_model::metrics::{flow, tcp};
-use linerate_model::{CaveatKind, Side};
+use linerate_model::{CaveatKind, Side, StreamCounting};
 use linerate_sock::poll::{Interest, wait_for};
 use linerate_sock::{Mono, clock};
 use linerate_units::{Bitrate, Bytes, Span};
@@ -273,6 +273,27 @@ fn samples_are_handed_out_once_and_reported_whole() {
     let report = receiver.finish();
     assert!(seen.len() > 1 && report.samples.starts_with(&seen));
     assert!(report.samples.iter().all(|sample| sample.side == Side::Receiver));
+}
+
+#[test]
+fn both_ends_count_each_of_several_streams_and_none_of_a_single_one_or_of_very_many() {
+    let (sender, receiver) = start_tcp(sized(5_000_000), 3);
+    while !(receiver.progress().ended && sender.progress().ended) {
+        clock::sleep_until(in_ms(5));
+    }
+    let ((sent, acknowledged), (received, read)) =
+        (sender.stream_bytes().unwrap(), receiver.stream_bytes().unwrap());
+    assert_eq!((sent, received), (StreamCounting::Acknowledged, StreamCounting::Received));
+    let report = receiver.finish();
+    let counted: Vec<Bytes> = report.tally.streams.iter().map(|stream| stream.bytes).collect();
+    assert_eq!((counted.len(), &counted), (3, &read));
+    assert_eq!(acknowledged, read);
+    drop(sender.finish());
+    for streams in [1, 129] {
+        let (sender, receiver) = start_tcp(sized(500_000), streams);
+        assert_eq!((sender.stream_bytes(), receiver.stream_bytes()), (None, None), "{streams}");
+        drop((sender.finish(), receiver.finish()));
+    }
 }
 
 #[test]
