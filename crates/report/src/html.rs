@@ -20,6 +20,7 @@ mod run;
 mod runs;
 mod series;
 mod sizes;
+mod streams;
 mod summaries;
 mod sweep;
 #[cfg(test)]
@@ -34,7 +35,7 @@ use linerate_plan::Compared;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use chart::Charts;
-pub(crate) use chart::{Chart, ChartAxis, ChartKind, ChartLine, LineStyle, Panel};
+pub(crate) use chart::{Chart, ChartAxis, ChartKind, ChartLine, HeatCells, LineStyle, Panel, Rounded};
 pub(crate) use heat::HeatMap;
 use parts::PageCharts;
 use summaries::Summaries;

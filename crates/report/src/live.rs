@@ -1,6 +1,7 @@
 //! A test while it runs: the status line on a terminal, and frames for other viewers.
 
 mod frame;
+mod streams;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,6 +13,7 @@ use crate::layout::{TextLayout, TextRole, width};
 use crate::transactions;
 
 pub use frame::{LiveFlow, LiveFlowState, LiveFrame, LiveHistory, LiveSeries, LiveSize, LiveStateName};
+pub use streams::{LiveStreams, LiveStreamsHistory, LiveStreamsMoment};
 
 /// The state of a test, folded from events.
 #[derive(Debug, Clone, Default)]
@@ -103,6 +105,7 @@ struct Moving {
     rates: VecDeque<f64>,
     srtt: Option<Span>,
     retransmits: Option<u64>,
+    counts_streams: bool,
 }
 
 /// The displayed rate is a mean over at least this time, because shorter means fluctuate too much.
@@ -150,6 +153,11 @@ impl Live {
                     moving.count(*elapsed, *bytes);
                     moving.srtt = srtt.or(moving.srtt);
                     moving.retransmits = retransmits.or(moving.retransmits);
+                }
+            }
+            Body::Streams { flow, .. } => {
+                if let Some(moving) = self.flows.get_mut(flow) {
+                    moving.counts_streams = true;
                 }
             }
             Body::FlowEnded { flow, side: Side::Receiver, .. } => {
@@ -251,6 +259,7 @@ impl Moving {
             rates: VecDeque::new(),
             srtt: None,
             retransmits: None,
+            counts_streams: false,
         }
     }
 

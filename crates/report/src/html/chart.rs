@@ -95,6 +95,28 @@ pub(crate) struct Panel {
     /// Limits and other single values, drawn as horizontal lines.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) levels: Vec<Level>,
+    /// A heat map, drawn below the lines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cells: Option<HeatCells>,
+}
+
+impl Panel {
+    pub(super) const fn of_lines(y: ChartAxis, lines: Vec<ChartLine>) -> Self {
+        Self { y, lines, levels: Vec::new(), cells: None }
+    }
+}
+
+/// A heat map over the axis of its figure: one row for each stream, the first at the foot.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct HeatCells {
+    /// What a cell shows, and its unit.
+    pub(crate) label: String,
+    pub(crate) unit: &'static str,
+    pub(crate) hue: Hue,
+    /// Start of the first column and the ends of all.
+    pub(crate) x: Vec<Rounded>,
+    /// The columns, each with its rows.
+    pub(crate) columns: Vec<Vec<Rounded>>,
 }
 
 /// How the points of a line are joined.

@@ -75,7 +75,7 @@ fn charts(runs: &[&RunRecord]) -> Vec<Chart> {
             kind: ChartKind::Time,
             title: format!("{name}: received by each run"),
             x: ChartAxis::linear("time since the receiver's first byte", "s"),
-            panels: vec![Panel { y, lines, levels: Vec::new() }],
+            panels: vec![Panel::of_lines(y, lines)],
             bands: Vec::new(),
             notes: Vec::new(),
         })

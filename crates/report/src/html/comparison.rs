@@ -210,9 +210,6 @@ fn panel(compared: &Compared, row: &ComparisonRow) -> Option<Panel> {
     lines.extend(medians);
     let unit = shown_unit(row.quantity, row.dimension.unit()).unwrap_or("1");
     let label = format!("{}: {}", place_name(&row.place), row.quantity.replace('_', " "));
-    (!lines.is_empty()).then(|| Panel {
-        y: ChartAxis { fitted: true, ..ChartAxis::linear(label, unit) },
-        lines,
-        levels: Vec::new(),
-    })
+    let y = ChartAxis { fitted: true, ..ChartAxis::linear(label, unit) };
+    (!lines.is_empty()).then(|| Panel::of_lines(y, lines))
 }

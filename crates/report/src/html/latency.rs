@@ -22,11 +22,9 @@ pub(super) fn panel(record: &RunRecord, flow: &FlowRecord) -> Option<Panel> {
     let under_load = line("under load", &loaded.intervals, origin, Some(Hue::Latency));
     let levels = idle.and_then(before_the_load);
     let label = format!("round-trip time of probes, {}", words(&loaded.intervals));
-    Some(Panel {
-        y: ChartAxis::linear(label, "ns"),
-        lines: std::iter::once(under_load).chain(before).collect(),
-        levels: levels.into_iter().collect(),
-    })
+    let lines = std::iter::once(under_load).chain(before).collect();
+    let panel = Panel::of_lines(ChartAxis::linear(label, "ns"), lines);
+    Some(Panel { levels: levels.into_iter().collect(), ..panel })
 }
 
 /// The round trip before the load, from the driver as in the intervals. Logs of earlier versions have it only with

@@ -166,7 +166,7 @@ fn curve(method: &MethodTable) -> Option<Chart> {
             line.high = of(|cell| cell.high).into_iter().map(|end| end.map(Rounded)).collect();
         }
         let y = ChartAxis::logarithmic(column.name.to_string(), column.unit.as_deref()?);
-        Some(Panel { y, lines: vec![line], levels: Vec::new() })
+        Some(Panel::of_lines(y, vec![line]))
     });
     let panels: Vec<Panel> = panels.collect::<Option<_>>()?;
     let x = ChartAxis::logarithmic(first.name.to_string(), "bytes");

@@ -62,7 +62,7 @@ pub(super) fn of_transactions(record: &RunRecord) -> Option<Chart> {
 /// Cumulative shares of `what`; `None` without lines.
 fn distributions(title: &str, x: &str, what: &str, lines: Vec<ChartLine>) -> Option<Chart> {
     let y = ChartAxis::linear(format!("share of {what} that took at most this time"), "ratio");
-    let panel = Panel { y, lines, levels: Vec::new() };
+    let panel = Panel::of_lines(y, lines);
     (!panel.lines.is_empty()).then(|| Chart {
         kind: ChartKind::Cdf,
         title: title.to_owned(),

@@ -10,6 +10,7 @@ use super::chart::{
     Band, Chart, ChartAxis, ChartKind, ChartLine, Hue, Level, LineStyle, Panel, Rounded, folded,
 };
 use super::latency;
+use super::streams;
 use super::thin::thin;
 use crate::figure::caveats;
 
@@ -92,7 +93,7 @@ pub(super) fn metrics() -> Vec<&'static str> {
     names
 }
 
-/// The chart of a flow; `None` without samples.
+/// The chart of a flow; `None` without samples and without counts of its streams.
 pub(super) fn chart(record: &RunRecord, flow: &FlowRecord) -> Option<Chart> {
     let known = known(flow);
     let panels = layout().into_iter().filter_map(|(label, unit, lines, none)| {
@@ -103,7 +104,7 @@ pub(super) fn chart(record: &RunRecord, flow: &FlowRecord) -> Option<Chart> {
         }
         let levels = if label == RATE { levels(flow) } else { Vec::new() };
         let y = ChartAxis::linear(label, unit);
-        (!lines.is_empty()).then(|| (Panel { y, lines, levels }, none.to_owned()))
+        (!lines.is_empty()).then(|| (Panel { levels, ..Panel::of_lines(y, lines) }, none.to_owned()))
     });
     let (mut panels, notes) = folded(panels.collect());
     if let Some(latency) = latency::panel(record, flow) {
@@ -111,6 +112,7 @@ pub(super) fn chart(record: &RunRecord, flow: &FlowRecord) -> Option<Chart> {
         let rate = panels.iter().position(|panel| panel.y.label == RATE);
         panels.insert(rate.map_or(0, |rate| rate + 1), latency);
     }
+    panels.extend(streams::panel(flow));
     let x = ChartAxis::linear("time since each end's first byte", "s");
     let title = format!("{} over time", flow.plan.name);
     (!panels.is_empty()).then(|| Chart { kind: ChartKind::Time, title, x, panels, bands: bands(flow), notes })

@@ -35,11 +35,7 @@ pub(super) fn chart(record: &RunRecord, flow: &FlowRecord) -> Option<Chart> {
         times.push(computed(&|bytes| one_way_ns(&fit, bytes)));
     }
     let x = ChartAxis::logarithmic("message size", "bytes");
-    let panel = |label: &str, unit: &str, lines| Panel {
-        y: ChartAxis::logarithmic(label, unit),
-        lines,
-        levels: Vec::new(),
-    };
+    let panel = |label: &str, unit: &str, lines| Panel::of_lines(ChartAxis::logarithmic(label, unit), lines);
     let panels = vec![panel("bit rate of payload", "bit/s", rates), panel(time_words(record), "ns", times)];
     let title = format!("{} over message size", flow.plan.name);
     Some(Chart { kind: ChartKind::Sweep, title, x, panels, bands: Vec::new(), notes: Vec::new() })

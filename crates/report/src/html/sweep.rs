@@ -61,9 +61,7 @@ pub(super) fn chart(plan: &Summaries<'_>) -> Option<Chart> {
             measured.extend(computed_lines(of(name, LineStyle::Computed), name, drawn));
         }
         let y = ChartAxis::linear(*words, &unit);
-        (drawn > 0).then(|| {
-            (Panel { y, lines: measured, levels: Vec::new() }, format!("{}: 0 throughout.", capital(words)))
-        })
+        (drawn > 0).then(|| (Panel::of_lines(y, measured), format!("{}: 0 throughout.", capital(words))))
     });
     let (panels, mut notes) = folded(panels.collect());
     let words = plural(left_out as u64, "line");

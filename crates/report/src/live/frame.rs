@@ -81,6 +81,9 @@ pub struct LiveFlow {
     /// Segments retransmitted so far.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retransmits: Option<u64>,
+    /// Whether its streams are counted one by one.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub counts_streams: bool,
 }
 
 /// Whether a flow runs.
@@ -141,6 +144,7 @@ impl Moving {
             bitrate_bps: self.rate().map(Bitrate::bps),
             srtt_ns: self.srtt.map(Span::as_ns),
             retransmits: self.retransmits,
+            counts_streams: self.counts_streams,
         }
     }
 }

@@ -9,8 +9,9 @@ use plotters::style::IntoFont;
 
 use super::scale::Scale;
 use super::{Area, Drawn, FONT_SIZES, WIDTH};
-use crate::html::{Chart, ChartKind, ChartLine, LineStyle, Panel};
+use crate::html::{Chart, ChartKind, ChartLine, HeatCells, LineStyle, Panel, Rounded};
 use crate::layout::wrap;
+use crate::quantity::in_unit;
 
 /// Height of a panel, and additional height of the last one for its axis, pixels.
 const PANEL: u32 = 210;
@@ -35,6 +36,9 @@ const LINE: i32 = 15;
 /// Approximate width of a character, pixels.
 const CHAR_WIDTH: f64 = 6.0;
 
+/// Colours of a heat map above 0.
+const COLOUR_STEPS: f64 = 25.0;
+
 const LEVEL: RGBColor = RGBColor(90, 90, 90);
 const CAVEAT: RGBColor = RGBColor(213, 94, 0);
 
@@ -47,9 +51,12 @@ pub(super) fn height(chart: &Chart) -> u32 {
 
 pub(super) fn draw(area: &Area<'_>, chart: &Chart) -> Drawn {
     let lines = || chart.panels.iter().flat_map(|panel| &panel.lines);
+    let cells = chart.panels.iter().filter_map(|panel| panel.cells.as_ref());
+    let columns = cells.flat_map(|cells| &cells.x).map(|x| x.0);
     let ends = chart.bands.iter().flat_map(|band| [band.from, band.to]).flatten().map(|end| end.0);
     let from = (chart.kind == ChartKind::Time).then_some(0.0);
-    let x = Scale::of(&chart.x, lines().flat_map(|line| &line.x).map(|x| x.0).chain(ends), from);
+    let x =
+        Scale::of(&chart.x, lines().flat_map(|line| &line.x).map(|x| x.0).chain(columns).chain(ends), from);
     let mut rest = area.clone();
     for (number, panel) in chart.panels.iter().enumerate() {
         let last = number + 1 == chart.panels.len();
@@ -71,7 +78,10 @@ fn draw_panel(
         [&line.y, &line.low, &line.high].map(|ends| ends.iter().flatten().map(|y| y.0).collect())
     };
     let values = panel.lines.iter().flat_map(ends).flat_map(|ends: Vec<f64>| ends);
-    let y = Scale::of(&panel.y, values.chain(panel.levels.iter().map(|level| level.value.0)), Some(0.0));
+    let y = match &panel.cells {
+        Some(cells) => Scale::of_rows(rows(cells)),
+        None => Scale::of(&panel.y, values.chain(panel.levels.iter().map(|level| level.value.0)), Some(0.0)),
+    };
     let mut context = ChartBuilder::on(area)
         .margin(6)
         .margin_right(NAMES)
@@ -89,6 +99,9 @@ fn draw_panel(
     let x_tick = |value: &f64| if last { x.tick(*value) } else { String::new() };
     let y_tick = |value: &f64| y.tick(*value);
     mesh.x_label_formatter(&x_tick).y_label_formatter(&y_tick).draw()?;
+    if let Some(cells) = &panel.cells {
+        draw_cells(&mut context, cells)?;
+    }
     draw_bands(&mut context, chart, x, &y, first)?;
     for (number, line) in panel.lines.iter().enumerate() {
         draw_line(&mut context, line, COLOURS[number % COLOURS.len()], x, &y)?;
@@ -102,6 +115,37 @@ fn draw_panel(
     draw_names(area, panel)
 }
 
+/// A row for each stream and a column for each interval: higher values have stronger colours.
+fn draw_cells(context: &mut PanelContext<'_, '_>, cells: &HeatCells) -> Drawn {
+    let high = largest(cells);
+    for (ends, column) in cells.x.windows(2).zip(&cells.columns) {
+        let (from, to) = (ends[0].0, ends[1].0);
+        let ground = [(from, 0.5), (to, rows(cells) as f64 + 0.5)];
+        context.draw_series([Rectangle::new(ground, BLACK.mix(0.08).filled())])?;
+        // Neighbours of one colour are one rectangle, so that a picture of many streams stays small.
+        let colour = |value: &Rounded| (value.0 / high * COLOUR_STEPS).clamp(0.0, COLOUR_STEPS).ceil();
+        let mut foot = 0.5;
+        let runs = column.chunk_by(|below, above| colour(below) == colour(above)).filter_map(|run| {
+            let corners = [(from, foot), (to, foot + run.len() as f64)];
+            foot = corners[1].1;
+            let strength = run.first().map(colour).filter(|strength| *strength > 0.0)?;
+            let colour = COLOURS[0].mix(0.12 + 0.88 * strength / COLOUR_STEPS);
+            Some(Rectangle::new(corners, colour.filled()))
+        });
+        let runs: Vec<_> = runs.collect();
+        context.draw_series(runs)?;
+    }
+    Ok(())
+}
+
+fn rows(cells: &HeatCells) -> usize {
+    cells.columns.first().map_or(0, Vec::len)
+}
+
+fn largest(cells: &HeatCells) -> f64 {
+    cells.columns.iter().flatten().map(|value| value.0).fold(0.0, f64::max)
+}
+
 /// The legend, next to the panel, where it hides nothing.
 fn draw_names(area: &Area<'_>, panel: &Panel) -> Drawn {
     let left = (WIDTH - NAMES) as i32;
@@ -112,6 +156,14 @@ fn draw_names(area: &Area<'_>, panel: &Panel) -> Drawn {
         area.draw(&PathElement::new(vec![(left + 4, top + 6), (left + 20, top + 6)], stroke))?;
         for row in wrap(&line.label, ROW) {
             area.draw(&Text::new(row, (left + 26, top), letters.clone()))?;
+            top += LINE;
+        }
+    }
+    if let Some(cells) = &panel.cells {
+        let scale =
+            format!("{}, grey 0 to full colour {}", cells.label, in_unit(Some(cells.unit), largest(cells)));
+        for row in wrap(&scale, ROW) {
+            area.draw(&Text::new(row, (left + 4, top), letters.clone()))?;
             top += LINE;
         }
     }

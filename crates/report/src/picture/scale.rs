@@ -44,6 +44,15 @@ impl Scale {
         scale.with_marks(axis)
     }
 
+    /// The scale of rows numbered from 1, each of which reaches half a number to both sides.
+    pub(super) fn of_rows(rows: usize) -> Self {
+        let high = rows as f64 + 0.5;
+        let step = even_step((rows as f64 / TARGET_TICKS).max(1.0), false);
+        let ticks = std::iter::successors(Some(step), |tick| Some(tick + step));
+        let ticks = ticks.take_while(|tick| *tick < high).collect();
+        Self { log: false, low: 0.5, high, ticks, unit: "1".to_owned(), marks: Vec::new() }
+    }
+
     /// What the axis names are its ticks. Of many of them some are left out, but not the last one.
     fn with_marks(mut self, axis: &ChartAxis) -> Self {
         let every = axis.marks.len().div_ceil(MAX_MARKS).max(1);
@@ -156,6 +165,13 @@ mod tests {
         assert_eq!(sizes.ticks, [1.0, 8.0, 64.0, 512.0, 4096.0, 32_768.0, 262_144.0, 2_097_152.0]);
         let times = Scale::of(&axis("s", false), [0.0, 10.0].into_iter(), None);
         assert_eq!((times.high, times.ticks.as_slice()), (10.0, &[0.0, 2.0, 4.0, 6.0, 8.0, 10.0][..]));
+    }
+
+    #[test]
+    fn rows_have_whole_numbers() {
+        assert_eq!(Scale::of_rows(2).ticks, [1.0, 2.0]);
+        assert_eq!(Scale::of_rows(128).ticks, [50.0, 100.0]);
+        assert_eq!(Scale::of_rows(16).map(&0.5, (160, 0)), 160, "the foot of the first row");
     }
 
     #[test]

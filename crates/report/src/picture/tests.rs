@@ -1,6 +1,7 @@
 //! Pictures are reproducible, contain everything that the page has, and are empty without data.
 
-use linerate_model::{PlanRecord, RunRecord};
+use linerate_model::{PlanRecord, RunRecord, StreamCounting, StreamProgress};
+use linerate_units::{Bytes, Span, Timestamp};
 
 use super::*;
 use crate::{samples_of_plans as plans, samples_of_runs as runs};
@@ -38,6 +39,29 @@ fn the_picture_names_its_axes_and_draws_every_size_once_in_each_curve() {
     assert_eq!(whiskers, sizes - 1);
     let plain = Pictures::of_run(&without).svg(Some(0)).unwrap();
     assert_eq!(lines(&picture) - lines(&plain), whiskers);
+}
+
+#[test]
+fn each_stream_of_a_flow_has_a_row_of_cells() {
+    let mut record = RunRecord::fold(&runs::tcp_run());
+    let first = Timestamp::START + Span::from_secs(1);
+    record.flows[0].first_read = Some(first);
+    record.flows[0].streams = [[0, 0], [1_000_000, 0], [3_000_000, 500_000]]
+        .into_iter()
+        .zip(1..)
+        .map(|(bytes, seconds)| StreamProgress {
+            at: first + Span::from_secs(seconds),
+            counted: StreamCounting::Received,
+            bytes: bytes.map(Bytes::new).to_vec(),
+        })
+        .collect();
+    let cells = Pictures::of_run(&record).svg(Some(0)).unwrap();
+    assert!(cells.contains("full colour 16"), "2 MB in a second: {cells}");
+    record.flows[0].streams.clear();
+    let without = Pictures::of_run(&record).svg(Some(0)).unwrap();
+    let filled = |picture: &str| picture.matches("<rect").count();
+    // Three columns, as many streams that moved something in one, and the band that each panel has.
+    assert_eq!(filled(&cells) - filled(&without), 7);
 }
 
 #[test]
