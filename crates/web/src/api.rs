@@ -34,7 +34,7 @@ use serde::Deserialize;
 
 use crate::access::{Ability, WebVisitor};
 use crate::guard::VisitorAddress;
-use crate::live::RunMessage;
+use crate::live::{RunMessage, StreamsMessage};
 use crate::problem::{HttpProblem, NOT_FOUND};
 use crate::request::PathParts;
 use crate::runs::CurrentRuns;
@@ -107,7 +107,11 @@ pub(crate) struct RunPath {
 pub(crate) fn routes() -> (Router<Service>, Arc<str>) {
     aide::generate::extract_schemas(true);
     let mut description = description();
-    let router = overview_routes().merge(run_routes()).merge(tickets::routes()).merge(calculated_routes());
+    let router = overview_routes()
+        .merge(run_routes())
+        .merge(watching_routes())
+        .merge(tickets::routes())
+        .merge(calculated_routes());
     let router = router
         .merge(plan_routes())
         .merge(labs::routes())
@@ -192,13 +196,6 @@ fn run_routes() -> ApiRouter<Service> {
             }),
         )
         .api_route(
-            "/api/v1/runs/{id}/live",
-            get_with(archived::live, |op| {
-                about(op, "watchRun", "runs", "The events snapshot, frame and end of a run, as it happens")
-                    .response_with::<200, EventStream<RunMessage>, _>(|r| r)
-            }),
-        )
-        .api_route(
             "/api/v1/runs/{id}/view",
             get_with(archived::view, |op| {
                 about(op, "viewRun", "runs", "What a page shows of a run that has ended")
@@ -223,6 +220,24 @@ fn run_routes() -> ApiRouter<Service> {
             "/api/v1/compare/view",
             get_with(comparison::view, |op| {
                 about(op, "viewComparison", "comparison", "Whether one configuration is better than another")
+            }),
+        )
+}
+
+fn watching_routes() -> ApiRouter<Service> {
+    ApiRouter::new()
+        .api_route(
+            "/api/v1/runs/{id}/live",
+            get_with(archived::live, |op| {
+                about(op, "watchRun", "runs", "The events snapshot, frame and end of a run, as it happens")
+                    .response_with::<200, EventStream<RunMessage>, _>(|r| r)
+            }),
+        )
+        .api_route(
+            "/api/v1/runs/{id}/live/streams",
+            get_with(archived::live_streams, |op| {
+                about(op, "watchStreams", "runs", "What each stream of a run's flows moves, as it happens")
+                    .response_with::<200, EventStream<StreamsMessage>, _>(|r| r)
             }),
         )
 }

@@ -5,13 +5,18 @@
 mod lab;
 mod plan;
 
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
 use axum::body::Bytes;
 use linerate_control::{Sink, SinkError};
+use linerate_model::flow::FlowId;
 use linerate_model::{Body, Event, Outcome};
-use linerate_report::live::{LiveFlowState, LiveFrame, LiveHistory, LiveSeries, LiveSize, LiveStateName};
+use linerate_report::live::{
+    LiveFlowState, LiveFrame, LiveHistory, LiveSeries, LiveSize, LiveStateName, LiveStreams,
+    LiveStreamsHistory, LiveStreamsMoment,
+};
 use linerate_report::{Live, PlanFrame};
 use linerate_sock::thread::locked;
 use linerate_sock::{Mono, clock};
@@ -49,6 +54,38 @@ impl LiveSnapshot {
             sizes: history.sizes().collect(),
         }
     }
+}
+
+/// What a viewer of the single streams gets first.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct StreamsSnapshot {
+    /// The course until now of each flow with several streams.
+    flows: Vec<LiveStreams>,
+}
+
+impl StreamsSnapshot {
+    fn new(history: &LiveStreamsHistory) -> Self {
+        Self { flows: history.flows().cloned().collect() }
+    }
+}
+
+/// The latest counts of the flows that run.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct StreamsFrame {
+    flows: Vec<LiveStreamsMoment>,
+}
+
+/// The data of the messages about the single streams of a run.
+#[derive(Debug, JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "describes messages that are written one by one")]
+pub(crate) enum StreamsMessage {
+    /// Of `snapshot`.
+    Snapshot(StreamsSnapshot),
+    /// Of `frame`.
+    Frame(StreamsFrame),
+    /// Of `end`.
+    End(End),
 }
 
 /// The end of a run.
@@ -123,6 +160,26 @@ impl WebLive {
         }
     }
 
+    /// Messages about the single streams from now on; absent for a plan.
+    pub(crate) fn subscribe_streams(&self) -> Option<watch::Receiver<Message>> {
+        match self {
+            Self::Test(run) => Some(run.newest_streams.subscribe()),
+            Self::Plan(_) => None,
+        }
+    }
+
+    /// The course of the single streams until now, as a message of an event stream.
+    pub(crate) fn streams_snapshot(&self) -> Bytes {
+        match self {
+            Self::Test(run) => {
+                // Written after the lock, which the test needs.
+                let snapshot = StreamsSnapshot::new(&locked(&run.state).streams.history);
+                message("snapshot", None, &snapshot)
+            }
+            Self::Plan(_) => Bytes::new(),
+        }
+    }
+
     /// How long the run has waited in the queue of the other host.
     pub(crate) fn queued_for(&self, now: Mono) -> Option<Duration> {
         match self {
@@ -134,11 +191,17 @@ impl WebLive {
     /// Ends the stream of all viewers.
     pub(crate) fn end(&self, end: &End) {
         let bytes = message("end", None, end);
-        let newest = match self {
-            Self::Test(run) => &run.newest,
-            Self::Plan(plan) => plan.newest(),
+        let ends = |newest: &watch::Sender<Message>| {
+            newest.send_modify(|newest| newest.end = Some(bytes.clone()));
         };
-        newest.send_modify(|newest| newest.end = Some(bytes));
+        match self {
+            Self::Test(run) => {
+                run.end_streams();
+                ends(&run.newest);
+                ends(&run.newest_streams);
+            }
+            Self::Plan(plan) => ends(plan.newest()),
+        }
     }
 }
 
@@ -147,6 +210,8 @@ impl WebLive {
 pub(crate) struct LiveRun {
     state: Mutex<LiveRunState>,
     newest: watch::Sender<Message>,
+    /// For those who look at the single streams.
+    newest_streams: watch::Sender<Message>,
 }
 
 #[derive(Debug, Default)]
@@ -161,11 +226,23 @@ struct LiveRunState {
     sent: Option<(LiveFrame, Mono)>,
     /// Since when the run waits in the queue of the other host.
     queued_since: Option<Mono>,
+    streams: LiveRunStreams,
+}
+
+/// The single streams of the flows.
+#[derive(Debug, Default)]
+struct LiveRunStreams {
+    history: LiveStreamsHistory,
+    /// The latest counts of each flow since the last frame.
+    news: BTreeMap<FlowId, LiveStreamsMoment>,
+    /// When the last frame was sent.
+    sent: Option<Mono>,
 }
 
 impl LiveRun {
     pub(crate) fn new() -> Self {
-        Self { state: Mutex::default(), newest: watch::Sender::new(Message::default()) }
+        let newest = || watch::Sender::new(Message::default());
+        Self { state: Mutex::default(), newest: newest(), newest_streams: newest() }
     }
 
     /// A run that is over, from its log.
@@ -178,6 +255,13 @@ impl LiveRun {
             }
         }
         LiveSnapshot::new(&live, &history)
+    }
+
+    /// The single streams of a run that is over, from its log.
+    pub(crate) fn replay_streams(events: &[Event]) -> StreamsSnapshot {
+        let mut history = LiveStreamsHistory::default();
+        events.iter().filter_map(LiveStreamsMoment::of).for_each(|moment| history.add(moment));
+        StreamsSnapshot::new(&history)
     }
 
     fn snapshot(&self) -> Bytes {
@@ -200,19 +284,20 @@ impl LiveRun {
             Body::Host { .. } | Body::FlowPlanned(_) | Body::Latency { .. } => state.queued_since = None,
             // Most of a log, and nothing of it is in a frame.
             Body::Sample { .. } | Body::Port { .. } => return,
+            Body::Streams { .. } => {
+                self.on_streams(&mut state.streams, event);
+                return;
+            }
             _ => {}
         }
+        self.send_streams(&mut state, now);
         let frame = state.live.frame();
         // The course is that of the run, however late its events come.
         state.history.add(event, &frame);
         state.has_more |= matches!(event.body, Body::Size { .. });
-        let viewers = self.newest.receiver_count();
         let due = match &state.sent {
             None => true,
-            Some((last, at)) => {
-                let size = self.newest.borrow().frame.len();
-                is_news(last, &frame) || now.since(*at) >= interval(viewers, size, &frame)
-            }
+            Some((last, at)) => is_news(last, &frame) || now.since(*at) >= self.interval(&frame),
         };
         if !due {
             return;
@@ -226,6 +311,48 @@ impl LiveRun {
             newest.snapshots += u64::from(has_more);
         });
     }
+
+    fn on_streams(&self, streams: &mut LiveRunStreams, event: &Event) {
+        let Some(moment) = LiveStreamsMoment::of(event) else { return };
+        if self.newest_streams.receiver_count() > 0 {
+            streams.news.insert(moment.flow, moment.clone());
+        }
+        streams.history.add(moment);
+    }
+
+    /// Sends what was counted of the streams since the last frame, if a frame is due.
+    fn send_streams(&self, state: &mut LiveRunState, now: Mono) {
+        let gap = state.sent.as_ref().map_or(MIN_INTERVAL, |(frame, _)| self.interval(frame));
+        if state.streams.sent.is_none_or(|sent| now.since(sent) >= gap) && self.send_news(&mut state.streams)
+        {
+            state.streams.sent = Some(now);
+        }
+    }
+
+    /// Whether there was something to send.
+    fn send_news(&self, streams: &mut LiveRunStreams) -> bool {
+        if streams.news.is_empty() {
+            return false;
+        }
+        let flows = std::mem::take(&mut streams.news).into_values().collect();
+        let bytes = message("frame", None, &StreamsFrame { flows });
+        self.newest_streams.send_modify(|newest| newest.frame = bytes);
+        true
+    }
+
+    /// Sends the last counts. The log has the course from now on.
+    fn end_streams(&self) {
+        let mut state = locked(&self.state);
+        self.send_news(&mut state.streams);
+        state.streams = LiveRunStreams::default();
+    }
+
+    /// Time between two frames for all viewers.
+    fn interval(&self, frame: &LiveFrame) -> Duration {
+        let bytes = [&self.newest, &self.newest_streams]
+            .map(|newest| newest.receiver_count() * newest.borrow().frame.len());
+        interval(bytes.iter().sum(), frame)
+    }
 }
 
 /// Whether viewers should see the frame at once.
@@ -234,14 +361,14 @@ fn is_news(last: &LiveFrame, frame: &LiveFrame) -> bool {
     (last.state, last.position) != (frame.state, frame.position) || states(last) != states(frame)
 }
 
-/// Time between frames of `size` bytes, so that all viewers together use at most a small share of the measured rate.
-fn interval(viewers: usize, size: usize, frame: &LiveFrame) -> Duration {
+/// Time between frames of `bytes` for all viewers together, so that they use at most a small share of the measured rate.
+fn interval(bytes: usize, frame: &LiveFrame) -> Duration {
     let running = frame.flows.iter().filter(|flow| flow.state == LiveFlowState::Running);
     let measured: f64 = running.filter_map(|flow| flow.bitrate_bps).sum();
     if frame.state != LiveStateName::Measuring || measured <= 0.0 {
         return MIN_INTERVAL;
     }
-    let bits = (viewers * size * 8) as f64;
+    let bits = (bytes * 8) as f64;
     let seconds = (bits / (MAX_SHARE * measured)).min(MAX_INTERVAL.as_secs_f64());
     Duration::from_secs_f64(seconds).max(MIN_INTERVAL)
 }
@@ -267,8 +394,7 @@ impl Sink for LiveSink<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_model::flow::FlowId;
-    use linerate_model::{Direction, FlowPlan, SizePoint, Transport};
+    use linerate_model::{Direction, FlowPlan, SizePoint, StreamCounting, Transport};
     use linerate_units::{Bytes as Amount, Span, Timestamp};
 
     fn event(seq: u64, body: Body) -> Event {
@@ -376,18 +502,48 @@ mod tests {
     }
 
     #[test]
+    fn single_streams_are_only_sent_to_those_who_look_at_them_with_the_course_until_then() {
+        let run = LiveRun::new();
+        let start = clock::now();
+        let streams = |seq: u64, bytes: [u64; 2]| {
+            let bytes = bytes.map(Amount::new).to_vec();
+            event(seq, Body::Streams { flow: FlowId(0), counted: StreamCounting::Received, bytes })
+        };
+        run.on(&event(0, planned()), start);
+        run.on(&streams(1, [7, 8]), start + Duration::from_millis(100));
+        assert_eq!(run.newest_streams.borrow().frame.len(), 0, "for no viewer");
+        let live = WebLive::Test(run);
+        let mut viewer = live.subscribe_streams().unwrap();
+        let snapshot = r#"data: {"flows":[{"flow":0,"at_seconds":[0.1],"bytes":[[7,8]]}]}"#;
+        assert!(text(&live.streams_snapshot()).contains(snapshot), "{}", text(&live.streams_snapshot()));
+        let WebLive::Test(run) = &live else { unreachable!() };
+        let tell = |seq: u64, bytes: [u64; 2], ms: u64| {
+            run.on(&streams(seq, bytes), start + Duration::from_millis(ms));
+            run.on(&event(seq + 1, progress(seq)), start + Duration::from_millis(ms));
+        };
+        tell(2, [9, 9], 200);
+        let frame = r#"data: {"flows":[{"flow":0,"at_seconds":0.2,"bytes":[9,9]}]}"#;
+        assert!(text(&viewer.borrow_and_update().frame).contains(frame));
+        tell(4, [10, 9], 250);
+        assert!(!viewer.has_changed().unwrap(), "too early");
+        live.end(&End { outcome: Outcome::Completed, reason: None });
+        assert!(text(&viewer.borrow().frame).contains("[10,9]"), "the last counts");
+        assert!(viewer.borrow_and_update().end.is_some());
+    }
+
+    #[test]
     fn many_viewers_of_a_slow_path_get_fewer_frames() {
         let run = LiveRun::new();
         run.on(&event(0, planned()), clock::now());
         run.on(&event(1, progress(1)), clock::now());
         let mut frame = locked(&run.state).live.frame();
         frame.flows[0].bitrate_bps = Some(1e9);
-        assert_eq!(interval(10, 500, &frame), MIN_INTERVAL);
+        assert_eq!(interval(10 * 500, &frame), MIN_INTERVAL);
         // 200 viewers x 500 bytes are 0.8 Mbit, and 0.2 % of 1 Gb/s are 2 Mb/s.
-        assert_eq!(interval(200, 500, &frame), Duration::from_millis(400));
+        assert_eq!(interval(200 * 500, &frame), Duration::from_millis(400));
         frame.flows[0].bitrate_bps = Some(1e6);
-        assert_eq!(interval(200, 500, &frame), MAX_INTERVAL);
-        assert_eq!(interval(0, 500, &frame), MIN_INTERVAL);
+        assert_eq!(interval(200 * 500, &frame), MAX_INTERVAL);
+        assert_eq!(interval(0, &frame), MIN_INTERVAL);
     }
 
     #[test]

@@ -8,10 +8,11 @@ use axum::body::{Body, Bytes};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, BoxStream, StreamExt};
+use serde::Serialize;
 use tokio::sync::watch;
 
 use crate::labs::LabViewer;
-use crate::live::{End, LiveSnapshot, Message, message};
+use crate::live::{End, Message, message};
 use crate::runs::{CurrentRuns, WebRun};
 use crate::service::StreamWatcher;
 
@@ -60,6 +61,12 @@ enum StreamStage {
 pub(crate) fn run(watcher: StreamWatcher, run: Arc<WebRun>) -> Stream {
     let messages = run.live.subscribe();
     live(watcher, messages, move || run.live.snapshot())
+}
+
+/// The messages about the single streams of a run that was started here; absent for a plan.
+pub(crate) fn streams_of(watcher: StreamWatcher, run: Arc<WebRun>) -> Option<Stream> {
+    let messages = run.live.subscribe_streams()?;
+    Some(live(watcher, messages, move || run.live.streams_snapshot()))
 }
 
 /// The messages of an emulated network.
@@ -123,7 +130,7 @@ impl<S: Fn() -> Bytes> LiveStream<S> {
 }
 
 /// The messages of a run that is only in the archive.
-pub(crate) fn finished(seq: Option<u64>, snapshot: &LiveSnapshot, end: &End) -> Stream {
+pub(crate) fn finished(seq: Option<u64>, snapshot: &impl Serialize, end: &End) -> Stream {
     let all = [message("snapshot", seq, snapshot), message("end", None, end)].concat();
     Stream(stream::iter([Ok(Bytes::from(all))]).boxed())
 }

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use linerate_archive::{Archive, ArchiveError, Filter, RunCursor, Store};
-use linerate_model::{ForeignText, Outcome, PlanRecord, RunHead, RunRecord};
+use linerate_model::{Event, ForeignText, Outcome, PlanRecord, RunHead, RunRecord};
 use linerate_report::format::{FORMATS, Format, FormatError};
 use linerate_report::html::{PageFragment, ReportedPlan, ReportedRun};
 use linerate_report::{ExportSource, ResultDocument, RunEntry, RunKind, TextLayout, document, ndjson};
@@ -333,21 +333,56 @@ pub(crate) async fn live(
     PathParts(path): RunOfPath,
 ) -> Result<streams::Stream, HttpProblem> {
     let watcher = service.admit_stream(from, visitor)?;
-    let started_here = started_here(&service, &path.id).await;
+    let events = match watched(&service, path.id).await? {
+        WatchedRun::Here(run) => return Ok(streams::run(watcher, run)),
+        WatchedRun::Archived(events) => events,
+    };
+    let seq = events.last().map(|event| event.seq);
+    Ok(streams::finished(seq, &LiveRun::replay(&events), &end_of(&events)))
+}
+
+pub(crate) async fn live_streams(
+    State(service): State<Service>,
+    from: VisitorAddress,
+    MayView(visitor): MayView,
+    PathParts(path): RunOfPath,
+) -> Result<streams::Stream, HttpProblem> {
+    let watcher = service.admit_stream(from, visitor)?;
+    let events = match watched(&service, path.id).await? {
+        WatchedRun::Here(run) => {
+            let stream = streams::streams_of(watcher, run);
+            return stream.ok_or_else(|| HttpProblem::new(NOT_FOUND, "a plan has no streams of its own"));
+        }
+        WatchedRun::Archived(events) => events,
+    };
+    Ok(streams::finished(None, &LiveRun::replay_streams(&events), &end_of(&events)))
+}
+
+/// A run that somebody watches.
+enum WatchedRun {
+    /// It was started here and has not ended, or nothing of it is archived.
+    Here(Arc<WebRun>),
+    /// Its log.
+    Archived(Vec<Event>),
+}
+
+async fn watched(service: &Service, id: String) -> Result<WatchedRun, HttpProblem> {
+    let started_here = started_here(service, &id).await;
     if let Some(run) = started_here.as_ref().filter(|run| run.state() != WebRunState::Ended) {
-        return Ok(streams::run(watcher, Arc::clone(run)));
+        return Ok(WatchedRun::Here(Arc::clone(run)));
     }
     // The archive knows what became of it since. One that failed before anything was archived is only known here.
-    let events = service.archive().with(move |archive| archive.events(&path.id)).await;
-    let events = match (events, started_here) {
-        (Err(_), Some(run)) => return Ok(streams::run(watcher, run)),
-        (events, _) => events?,
-    };
-    let record = RunRecord::fold(&events);
+    let events = service.archive().with(move |archive| archive.events(&id)).await;
+    match (events, started_here) {
+        (Err(_), Some(run)) => Ok(WatchedRun::Here(run)),
+        (events, _) => Ok(WatchedRun::Archived(events?)),
+    }
+}
+
+fn end_of(events: &[Event]) -> End {
+    let record = RunRecord::fold(events);
     let outcome = record.outcome.unwrap_or(Outcome::Interrupted);
-    let reason = record.reason.as_ref().map(ToString::to_string);
-    let seq = events.last().map(|event| event.seq);
-    Ok(streams::finished(seq, &LiveRun::replay(&events), &End { outcome, reason }))
+    End { outcome, reason: record.reason.as_ref().map(ToString::to_string) }
 }
 
 pub(crate) async fn view(
