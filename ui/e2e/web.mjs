@@ -202,11 +202,31 @@ async function story() {
     "the same test cannot be started again",
   );
   const own = new URL(page.url()).pathname.split("/").at(-1);
-  const gone = await page.evaluate(async (id) => {
-    const request = { method: "DELETE", headers: { "X-Linerate": "1" } };
-    return (await fetch(`/api/v1/runs/${id}`, request)).ok;
-  }, own);
-  check(gone, "the run from the browser is not deleted");
+  await remove(page, own);
+
+  step = "single streams";
+  await open(page, "/");
+  await page.getByLabel("host to host").check();
+  await page.getByLabel("Other host", { exact: true }).fill("this host");
+  await page.locator("summary", { hasText: "More" }).click();
+  await page.getByLabel("Time per direction").fill("60");
+  await page.getByLabel("Parallel streams").fill("128");
+  await page.getByRole("button", { name: "Start test" }).click();
+  await page.waitForURL("**/runs/*", { timeout: PATIENCE });
+  await page.locator("summary", { hasText: "Each stream" }).click();
+  const map = page.locator("details .panel", {
+    hasText: /download: bit rate of each stream, grey 0 to full colour \d/,
+  });
+  // A place that is reached in the first seconds of two minutes.
+  await map.locator(".u-over").hover({ position: { x: 30, y: 30 }, timeout: PATIENCE });
+  await map.getByText(/stream \d+, until \d.* s: /).waitFor({ timeout: PATIENCE });
+  await sound(page);
+  await page.getByRole("button", { name: "Cancel" }).click();
+  await page.locator(".document").waitFor({ timeout: PATIENCE });
+  const maps = page.locator(".document .panel h4", { hasText: "bit rate of each stream, received" });
+  await maps.first().waitFor({ timeout: PATIENCE });
+  const several = new URL(page.url()).pathname.split("/").at(-1);
+  await remove(page, several);
 
   step = "no such run";
   page.quiet = true;
@@ -215,6 +235,15 @@ async function story() {
   await open(page, "/nothing/here");
   await page.getByRole("heading", { name: "There is no such page" }).waitFor();
   await page.context().close();
+}
+
+/** Deletes a run. */
+async function remove(page, id) {
+  const gone = await page.evaluate(async (id) => {
+    const request = { method: "DELETE", headers: { "X-Linerate": "1" } };
+    return (await fetch(`/api/v1/runs/${id}`, request)).ok;
+  }, id);
+  check(gone, "a run is not deleted");
 }
 
 /** Starts a test over loopback with the form as it is, and follows it to its result; its id. */

@@ -61,11 +61,23 @@ export interface Ticks {
   hue?: Hue;
 }
 
+/** A heat map: one row for each stream, the first at the foot. */
+export interface Cells {
+  label: string;
+  unit: string;
+  hue: Hue;
+  /** Start of the first column and the ends of all. */
+  x: number[];
+  /** The columns, each with its rows. */
+  columns: number[][];
+}
+
 export interface Panel {
   y: Axis;
   lines: Line[];
   levels?: Level[];
   ticks?: Ticks[];
+  cells?: Cells;
 }
 
 export interface Band {

@@ -4,6 +4,7 @@
 import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Chart, Entry } from "../page";
 import { ROW } from "./bands";
+import { mapHeight } from "./cells";
 import { extent } from "./data";
 import { Plot } from "./Plot";
 import { type Theme, theme } from "./theme";
@@ -37,14 +38,16 @@ export function Figure({ chart, catalogue, heights }: FigureProps) {
   const width = printing ? Math.min(wide || PAPER, PAPER) : wide;
   const ends = useMemo(() => extent(chart.panels, chart.bands ?? [], chart.x), [chart]);
   // New values do not make a new frame: its plots stay.
-  const shape = JSON.stringify([{ ...chart.x, reach: 0 }, chart.bands, chart.panels.length]);
+  const maps = chart.panels.map(({ cells }) => (cells ? mapHeight(cells) : undefined));
+  const shape = JSON.stringify([{ ...chart.x, reach: 0 }, chart.bands, maps]);
   const frames = useMemo(() => {
     if (!colours || width <= 0) return [];
     return chart.panels.map((_, number) => ({
       width,
       height:
-        (number === 0 ? heights[0] + (chart.bands?.length ?? 0) * ROW : heights[1]) +
-        (number === chart.panels.length - 1 ? 32 : 0),
+        (number === 0
+          ? (maps[0] ?? heights[0]) + (chart.bands?.length ?? 0) * ROW
+          : (maps[number] ?? heights[1])) + (number === chart.panels.length - 1 ? 32 : 0),
       key,
       x: chart.x,
       bands: chart.bands ?? [],
@@ -59,7 +62,10 @@ export function Figure({ chart, catalogue, heights }: FigureProps) {
     ...chart.panels.flatMap((panel) => panel.lines.map((line) => line.thinned_from ?? 0)),
   );
   // The page does not move when a chart that comes near is drawn.
-  const height = heights[0] + (chart.panels.length - 1) * heights[1] + chart.panels.length * WORDS;
+  const height = maps.reduce<number>(
+    (sum, map, number) => sum + (map ?? heights[Math.min(number, 1)] ?? 0) + WORDS,
+    0,
+  );
   return (
     <div ref={place} class="panels" style={shown ? undefined : { minHeight: `${height}px` }}>
       {shown &&

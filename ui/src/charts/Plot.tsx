@@ -48,12 +48,20 @@ export function Plot({ panel, frame, extent, catalogue }: PlotProps) {
   );
   const title = heading(panel, above);
   ticks.current = panel.ticks ?? [];
+  const cells = useRef(panel.cells);
+  cells.current = panel.cells;
   // A panel that only has new values keeps its plot, so that a cursor in it stays where it is.
-  const shape = JSON.stringify([panel.y, panel.ticks !== undefined, columns]);
+  const shape = JSON.stringify([panel.y, panel.ticks !== undefined, panel.cells !== undefined, columns]);
   useLayoutEffect(() => {
     if (!place.current) return;
     const made = new uPlot(
-      options(panel, columns, frame, () => ticks.current),
+      options(
+        panel,
+        columns,
+        frame,
+        () => ticks.current,
+        () => cells.current,
+      ),
       data,
       place.current,
     );
@@ -76,7 +84,7 @@ export function Plot({ panel, frame, extent, catalogue }: PlotProps) {
     drawn.current = data;
     plot.current?.ctx.canvas.setAttribute(
       "aria-label",
-      `${title}: ${panel.lines.map((line) => line.label).join(", ")}`,
+      panel.lines.length > 0 ? `${title}: ${panel.lines.map((line) => line.label).join(", ")}` : title,
     );
   });
   return (

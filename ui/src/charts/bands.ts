@@ -9,20 +9,21 @@ export const ROW = 16;
 
 /**
  * Draws the bands, with their labels only if `words`, so that a figure shows them once. Labels are above the
- * grid and below the lines. A band over the whole axis only shades its label, so that the lines stay readable.
+ * grid and below the lines. A band over the whole axis only shades its label, so that the lines stay readable. Without
+ * `shades`, only the labels are drawn: in a heat map a shade would be a value.
  */
-export function bands(all: Band[], theme: Theme, words: boolean): uPlot.Plugin {
+export function bands(all: Band[], theme: Theme, words: boolean, shades = true): uPlot.Plugin {
   const parts = all.filter((band) => band.from !== undefined || band.to !== undefined);
   return {
     hooks: {
-      drawClear: (plot) => inside(plot, () => parts.map((band) => ground(plot, band, theme))),
+      drawClear: (plot) => shades && inside(plot, () => parts.map((band) => ground(plot, band, theme))),
       drawAxes: (plot) => words && inside(plot, () => all.map((band, row) => say(plot, band, row, theme))),
     },
   };
 }
 
 /** Draws clipped to the plot area. */
-function inside(plot: uPlot, draw: () => void): void {
+export function inside(plot: uPlot, draw: () => void): void {
   const { ctx, bbox } = plot;
   ctx.save();
   ctx.beginPath();

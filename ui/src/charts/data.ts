@@ -3,6 +3,7 @@
 import uPlot from "uplot";
 import type { Axis, Band, Entry, Hue, Level, Line, Panel } from "../page";
 import { inUnit } from "../units";
+import { scaleWords } from "./cells";
 
 /** A column of a plot, other than its axis. */
 export interface Column {
@@ -70,9 +71,11 @@ export function table(panel: Panel, extent: [number, number], catalogue: Map<str
       add(column, extent, [level.value, level.value]);
     }
   }
-  // A last column without values stretches every panel of a figure over the same axis; it is not drawn.
-  const data = uPlot.join([...tables, [extent, [null, null]]]);
-  return { columns, data: data.slice(0, -1) as uPlot.AlignedData, above };
+  // Last columns without values stretch every panel of a figure over the same axis, and let a cursor stop at the
+  // columns of a heat map; they are not drawn.
+  const places = [extent, ...(panel.cells ? [panel.cells.x] : [])];
+  const data = uPlot.join([...tables, ...places.map((x): uPlot.AlignedData => [x, x.map(() => null)])]);
+  return { columns, data: data.slice(0, data.length - places.length) as uPlot.AlignedData, above };
 }
 
 function highest(lines: Line[]): number {
@@ -109,8 +112,8 @@ export function extent(panels: Panel[], bands: Band[], axis: Axis): [number, num
     low = Math.min(low, x);
     high = Math.max(high, x);
   };
-  for (const { lines } of panels) {
-    for (const { x } of lines) {
+  for (const { lines, cells } of panels) {
+    for (const { x } of cells ? [...lines, cells] : lines) {
       see(axis.log ? x.find((value) => value > 0) : x[0]);
       see(x[x.length - 1]);
     }
@@ -134,6 +137,7 @@ export function extent(panels: Panel[], bands: Band[], axis: Axis): [number, num
 
 /** The heading of a panel: its quantity, its unit, and the levels too high to be drawn. */
 export function heading(panel: Panel, above: Level[]): string {
+  if (panel.cells) return scaleWords(panel.cells);
   const unit = UNITS[panel.y.unit] ?? panel.y.unit;
   const over = above.map(
     (level) => `; ${level.label} ${inUnit(panel.y.unit, level.value)} is above the diagram`,

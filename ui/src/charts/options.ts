@@ -1,9 +1,10 @@
 // The uPlot options of a panel.
 
 import uPlot from "uplot";
-import type { Axis, Band, Panel, Ticks } from "../page";
+import type { Axis, Band, Cells, Panel, Ticks } from "../page";
 import { inUnit, tick } from "../units";
 import { bands, ROW } from "./bands";
+import { heat, rowsOf } from "./cells";
 import { type Column, nearest, UNITS } from "./data";
 import { foot } from "./foot";
 import { hasNumbers, ticks, word } from "./marks";
@@ -25,12 +26,13 @@ export interface Frame {
 
 const FONT = "12px system-ui, sans-serif";
 
-/** The options of a panel; `current` gives the ticks at its foot when it is drawn. */
+/** The options of a panel; `current` gives the ticks at its foot when it is drawn, and `cells` its heat map. */
 export function options(
   panel: Panel,
   columns: Column[],
   frame: Frame,
   current: () => Ticks[] = () => [],
+  cells: () => Cells | undefined = () => undefined,
 ): uPlot.Options {
   const { theme, x, key } = frame;
   return {
@@ -55,6 +57,7 @@ export function options(
       y: {
         ...scale(panel.y),
         ...(panel.y.log ? {} : { range: (_, low, high) => ends(panel.y, low, high, headroom(frame)) }),
+        ...(panel.cells ? { range: [0.5, rowsOf(panel.cells) + 0.5] as [number, number] } : {}),
       },
     },
     axes: [
@@ -80,7 +83,8 @@ export function options(
     ],
     bands: intervals(columns, theme),
     plugins: [
-      ...(frame.bands.length > 0 ? [bands(frame.bands, theme, frame.first)] : []),
+      ...(panel.cells ? [heat(cells, frame.bands, theme)] : []),
+      ...(frame.bands.length > 0 ? [bands(frame.bands, theme, frame.first, !panel.cells)] : []),
       ...(columns.some((column) => column.style === "points" && column.role === "high")
         ? [whiskers(columns, theme)]
         : []),

@@ -1,8 +1,9 @@
 // A run while it is measured: figures, stage, and charts that grow.
 
-import { useMemo } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { Figure } from "../charts/Figure";
 import { octets } from "../units";
+import { streamsUrl } from "./api";
 import {
   chartOf,
   type Frame,
@@ -14,6 +15,10 @@ import {
   sizesChartOf,
   stage,
 } from "./live";
+import { countsStreams, type Streams, streamsChartOf, withStreams } from "./liveStreams";
+import type { Problem } from "./problem";
+import { listen } from "./stream";
+import { Trouble } from "./Trouble";
 import { ARROWS, NOTHING, parts, plural, rate, time } from "./words";
 
 const HEIGHTS: [number, number] = [170, 100];
@@ -23,12 +28,59 @@ interface LiveRunProps {
   live: Live;
   /** A browser knows neither the latency of the idle path nor retransmissions. */
   fromBrowser?: boolean;
+  /** The run, if the server can tell its single streams. */
+  id?: string;
 }
 
 /** The figures and the charts of a run. Everything has its room from the start. */
-export function LiveRun({ live, fromBrowser = false }: LiveRunProps) {
+export function LiveRun({ live, fromBrowser = false, id }: LiveRunProps) {
   if (live.frame.by_size) return <LiveSizes live={live} />;
-  return <LiveFlows live={live} fromBrowser={fromBrowser} />;
+  return (
+    <>
+      <LiveFlows live={live} fromBrowser={fromBrowser} />
+      {id !== undefined && countsStreams(live.frame) && <LiveStreams id={id} live={live} />}
+    </>
+  );
+}
+
+/** What each stream moves, only for those who open it. */
+function LiveStreams({ id, live }: { id: string; live: Live }) {
+  const [isOpen, setOpen] = useState(false);
+  const [streams, setStreams] = useState<Streams[]>();
+  const [problem, setProblem] = useState<Problem>();
+  useEffect(() => {
+    setProblem(undefined);
+    setStreams(undefined);
+    if (!isOpen) return;
+    const close = listen(
+      streamsUrl(id),
+      {
+        message: (event, data) => {
+          setStreams((known) => withStreams(known, event, data));
+          if (event === "end") close();
+        },
+        refused: setProblem,
+      },
+      true,
+    );
+    return close;
+  }, [isOpen, id]);
+  // Frames without news of the streams draw nothing.
+  const chart = useMemo(() => streams && streamsChartOf(live, streams), [streams, live.reach]);
+  return (
+    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>Each stream</summary>
+      <Trouble problem={problem} />
+      {chart ? (
+        <figure class="live">
+          <figcaption class="unseen">Bit rate of each stream so far</figcaption>
+          <Figure chart={chart} catalogue={NO_CATALOGUE} heights={HEIGHTS} />
+        </figure>
+      ) : (
+        !problem && <p class="faint">Nothing is counted yet.</p>
+      )}
+    </details>
+  );
 }
 
 /** A series over message sizes: the curves grow from the smallest size on. */

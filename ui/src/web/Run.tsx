@@ -193,7 +193,7 @@ export function RunPage({ id }: { id: string }) {
       {view && <Document view={view} />}
       {finished && !view && !run?.problem && <p>It ended before anything was measured.</p>}
       {!view && !ended && waiting && run && <Waiting run={run} />}
-      {!view && live && !waiting && (!finished || live.series.length > 0) && <LiveRun live={live} />}
+      {!view && live && !waiting && (!finished || live.series.length > 0) && <LiveRun live={live} id={id} />}
       {!view && plan && !waiting && (!finished || plan.trials.length > 0) && <LivePlanView plan={plan} />}
       {!view && !live && !plan && !waiting && !problem && !ended && <p>Loading…</p>}
     </div>

@@ -207,6 +207,7 @@ export const sharedExportUrl = (link: SharedLink, format: string) =>
   `${BASE}${shared(link)}/export/${format}`;
 export const exportUrl = (id: string, format: string) => `${BASE}${run(id)}/export/${format}`;
 export const liveUrl = (id: string) => `${BASE}${run(id)}/live`;
+export const streamsUrl = (id: string) => `${liveUrl(id)}/streams`;
 export const CURRENT_RUNS_URL = `${BASE}/live`;
 
 export const getLabs = () => call<{ labs: { name: string }[] }>("/labs");

@@ -18,6 +18,8 @@ export interface LiveFlow {
   mean_bps?: number;
   srtt_ns?: number;
   retransmits?: number;
+  /** Whether the server counts its streams one by one. */
+  counts_streams?: boolean;
 }
 
 export interface Frame {
