@@ -7,7 +7,7 @@ use linerate_model::{MAX_LISTED_STREAMS, StreamCounting, Transport};
 use linerate_sock::{Mono, TcpInfo, clock, tcp_info};
 use linerate_units::{Bytes, Span, Timestamp};
 
-use crate::counters::{Counters, Counts};
+use crate::counters::Counts;
 use crate::flow::FlowSide;
 use crate::pump::StreamEnd;
 use crate::transit::Transits;
@@ -62,6 +62,10 @@ pub(crate) fn read(flow: &FlowSide, retransmitted: &[u64], epoch: Mono) -> FlowC
     }
 }
 
+/// States of a connection in which the peer has acknowledged the end of what this end sends: FIN-WAIT-2, TIME-WAIT and
+/// CLOSED, as the kernel numbers them.
+const END_ACKNOWLEDGED: [u8; 3] = [5, 6, 7];
+
 /// Whether the streams of a flow are counted one by one. Connections of their own carry the data of transactions.
 fn lists_streams(flow: &FlowSide) -> bool {
     flow.setup.transactions.is_none() && (2..=MAX_LISTED_STREAMS).contains(&flow.plan.streams)
@@ -74,7 +78,12 @@ pub(crate) fn acknowledged(flow: &FlowSide) -> Vec<u64> {
     if !(lists_streams(flow) && flow.writes()) || flow.setup.transport == Transport::Mptcp {
         return Vec::new();
     }
-    let of = |stream| tcp_info(flow.sockets.tcp(stream)?).ok()?.bytes_acked;
+    let of = |stream| {
+        let info = tcp_info(flow.sockets.tcp(stream)?).ok()?;
+        // The kernel counts the end of a stream as a byte.
+        let ended = info.state.is_some_and(|state| END_ACKNOWLEDGED.contains(&state));
+        Some(info.bytes_acked?.saturating_sub(u64::from(ended)))
+    };
     (0..flow.plan.streams).map(of).collect::<Option<_>>().unwrap_or_default()
 }
 
@@ -87,16 +96,13 @@ pub(crate) fn stream_bytes(
         return None;
     }
     let now = acknowledged(flow);
-    let counts: Vec<Counts> = flow.counters.iter().map(Counters::read).collect();
     if now.is_empty() || now.len() != acknowledged_before.len() {
         let counted = if flow.writes() { StreamCounting::Sent } else { StreamCounting::Received };
-        return Some((counted, counts.iter().map(|counts| Bytes::new(counts.total)).collect()));
+        let totals = flow.counters.iter().map(|counters| Bytes::new(counters.read().total));
+        return Some((counted, totals.collect()));
     }
     let grown = now.iter().zip(acknowledged_before).map(|(now, before)| now.saturating_sub(*before));
-    // The kernel also counts the end of a stream as a byte. While it is written, what was written is counted late.
-    let exact = grown.zip(&counts);
-    let exact = exact.map(|(grown, counts)| if counts.ended > 0 { grown.min(counts.total) } else { grown });
-    Some((StreamCounting::Acknowledged, exact.map(Bytes::new).collect()))
+    Some((StreamCounting::Acknowledged, grown.map(Bytes::new).collect()))
 }
 
 /// An instant relative to the epoch.

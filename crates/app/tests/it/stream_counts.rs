@@ -7,7 +7,7 @@ use crate::support::{Process, ServeProcess, TIMEOUT, test};
 /// The log of a test with these options.
 fn log_of(args: &[&str]) -> Vec<Value> {
     let server = ServeProcess::start(&[]);
-    let all = [&["-t", "2", "-b", "20M", "--no-latency", "--json-stream"], args].concat();
+    let all = [&["-t", "2", "--no-latency", "--json-stream"], args].concat();
     let done = Process::start(test("127.0.0.1", server.port, &all)).finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "{done:?}");
     done.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["body"].clone()).collect()
@@ -23,7 +23,7 @@ fn bytes(counts: &Value) -> Vec<u64> {
 
 #[test]
 fn each_stream_of_several_is_counted_in_both_directions() {
-    let log = log_of(&["-P", "3"]);
+    let log = log_of(&["-P", "3", "-b", "20M"]);
     for (flow, what) in [(0, "received"), (1, "acknowledged")] {
         let counted: Vec<&Value> = of_kind(&log, "streams", flow).collect();
         assert!(counted.len() > 2, "{flow}: {counted:?}");
@@ -47,10 +47,10 @@ fn each_stream_of_several_is_counted_in_both_directions() {
 
 #[test]
 fn a_single_stream_has_no_counts_of_its_own_and_datagrams_are_those_sent() {
-    assert_eq!(of_kind(&log_of(&[]), "streams", 0).count(), 0);
+    assert_eq!(of_kind(&log_of(&["-b", "20M"]), "streams", 0).count(), 0);
     // The data of transactions is on other connections.
     assert_eq!(of_kind(&log_of(&["--workload", "crr", "-P", "2"]), "streams", 0).count(), 0);
-    let log = log_of(&["-u", "-P", "2", "--upload"]);
+    let log = log_of(&["-u", "-b", "20M", "-P", "2", "--upload"]);
     let counted: Vec<&Value> = of_kind(&log, "streams", 0).collect();
     assert!(counted.len() > 2, "{counted:?}");
     assert!(counted.iter().all(|counts| counts["counted"] == "sent"), "{counted:?}");
