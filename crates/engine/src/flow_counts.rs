@@ -1,4 +1,4 @@
-//! Counts of every stream of a flow, for stand-ins.
+//! Counts of every stream of a flow, for stand-ins and for the log.
 
 use linerate_sock::handle::AsFd;
 

@@ -41,8 +41,7 @@ pub fn set_sysctl(name: &str, value: &str) -> Result<(), SockError> {
 
 /// Waits until no other process holds the lock of a sysctl, and holds it until the returned file is dropped.
 ///
-/// The kernel does not know this lock: only those who take it before they read and change the sysctl exclude each
-/// other.
+/// The lock is advisory: it excludes only programs that take it too.
 ///
 /// # Errors
 /// `ENOENT` if it does not exist.

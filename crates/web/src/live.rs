@@ -210,7 +210,7 @@ impl WebLive {
 pub(crate) struct LiveRun {
     state: Mutex<LiveRunState>,
     newest: watch::Sender<Message>,
-    /// For those who look at the single streams.
+    /// For viewers of the single streams.
     newest_streams: watch::Sender<Message>,
 }
 
@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn single_streams_are_only_sent_to_those_who_look_at_them_with_the_course_until_then() {
+    fn single_streams_are_sent_only_to_their_viewers_who_first_get_the_course_until_then() {
         let run = LiveRun::new();
         let start = clock::now();
         let streams = |seq: u64, bytes: [u64; 2]| {

@@ -43,7 +43,7 @@ export function LiveRun({ live, fromBrowser = false, id }: LiveRunProps) {
   );
 }
 
-/** What each stream moves, only for those who open it. */
+/** What each stream moves, fetched only while it is open. */
 function LiveStreams({ id, live }: { id: string; live: Live }) {
   const [isOpen, setOpen] = useState(false);
   const [streams, setStreams] = useState<Streams[]>();

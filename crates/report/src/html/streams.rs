@@ -1,4 +1,4 @@
-//! The streams of a flow over time, as a heat map: whether they share the path equally, and which of them stand still.
+//! The streams of a flow over time, as a heat map: whether they share the path equally, and which of them stall.
 
 use linerate_model::FlowRecord;
 use linerate_units::Timestamp;

@@ -25,7 +25,7 @@ fn they_count_the_same_within_tls() {
 }
 
 fn check_client(protocol: &str, options: &[&str]) {
-    // A browser that gets too little of the processors is slow, or stands still.
+    // A browser that gets too little of the processors is slow or stalls.
     retried_when_busy(|| {
         let net = Net::pair();
         for side in [LinkSide::A, LinkSide::B] {
@@ -43,8 +43,8 @@ fn check_client(protocol: &str, options: &[&str]) {
         let client = net.exec(LinkSide::A, "node", &[script, &address, protocol]);
         let busy = is_busy();
         let done = Process::start(client).finish(TIMEOUT);
-        // Beside other programs, a browser does not fill the path. On an idle machine, the single upload of ndt7
-        // reaches 95 % of it.
+        // A browser does not fill the path while other programs use the processors. On an idle machine, the single
+        // upload of ndt7 reaches 95 % of it.
         let busy = busy || is_busy();
         let least = if busy { 0.1 } else { 0.9 };
         assert_eq!(done.code, Some(0), "{done:?}");

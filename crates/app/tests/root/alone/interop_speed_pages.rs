@@ -64,7 +64,7 @@ fn rate_bps(run: &Value, direction: &str) -> f64 {
 #[test]
 #[ignore = "needs root, network namespaces and a browser"]
 fn the_engine_of_cloudflare_and_our_server_count_the_same() {
-    // A browser that gets too little of the processors is slow, or stands still.
+    // A browser that gets too little of the processors is slow or stalls.
     retried_when_busy(|| {
         let served = SpeedServer::start();
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../ui/e2e/cloudflare.mjs");
