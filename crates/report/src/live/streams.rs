@@ -70,21 +70,17 @@ impl LiveStreams {
 
     /// Drops the moments that are too early.
     fn thin(&mut self) {
-        let Self { at_seconds, bytes, gap, .. } = self;
+        let gap = EARLY * self.gap;
         let mut last = f64::NEG_INFINITY;
-        let mut kept = at_seconds.iter().map(|at| {
-            let keep = *at >= last + EARLY * *gap;
+        let moments = std::mem::take(&mut self.at_seconds).into_iter().zip(std::mem::take(&mut self.bytes));
+        let kept = moments.filter(|(at, _)| {
+            let keep = *at >= last + gap;
             if keep {
                 last = *at;
             }
             keep
         });
-        let kept: Vec<bool> = kept.by_ref().collect();
-        let keep = |place: &mut std::slice::Iter<'_, bool>| place.next().copied().unwrap_or(false);
-        let mut places = kept.iter();
-        at_seconds.retain(|_| keep(&mut places));
-        let mut places = kept.iter();
-        bytes.retain(|_| keep(&mut places));
+        (self.at_seconds, self.bytes) = kept.unzip();
     }
 
     /// The bit rate of each stream between each two moments.
