@@ -47,9 +47,9 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Most events delivered or connections accepted in one turn.
 const MAX_EVENTS_PER_TURN: usize = 256;
 
-/// Most steps for one link in one turn, with at most 64 KiB each, so that flows, signals and timers are not
-/// delayed.
-const MAX_STEPS_PER_LINK: usize = 16;
+/// Most steps for one link in one turn, with at most 64 KiB each: other links, flows, signals and timers wait as long. A
+/// stand-in that measures latency over one link may move payload over many others.
+const MAX_STEPS_PER_LINK: usize = 2;
 
 /// A stand-in with its links, flows and runs.
 pub(crate) struct Driver<'a> {
@@ -306,13 +306,20 @@ impl<'a> Driver<'a> {
     }
 
     fn take_incoming(&mut self) {
-        for _ in 0..MAX_EVENTS_PER_TURN {
-            match self.ports.as_mut().and_then(|ports| ports.take()) {
-                Some(Incoming::Connection { port, stream, peer, received, permit }) => {
+        let ports = self.ports.as_mut();
+        let come: Vec<Incoming> = ports.map_or_else(Vec::new, |ports| {
+            std::iter::from_fn(|| ports.take()).take(MAX_EVENTS_PER_TURN).collect()
+        });
+        // Once for all of them: a round over links that carry load takes time.
+        if come.iter().any(|incoming| matches!(incoming, Incoming::Connection { .. })) {
+            self.step_before(None);
+        }
+        for incoming in come {
+            match incoming {
+                Incoming::Connection { port, stream, peer, received, permit } => {
                     let Some(listener) = self.core.links.shared_listener(Transport::Tcp, port) else {
                         continue;
                     };
-                    self.step_before(None);
                     let (stream, channel, rest) = stream.into_channel();
                     let received = [received, rest].concat();
                     let came = AcceptedConnection { stream, peer, channel, permit: Some(permit) };
@@ -322,13 +329,12 @@ impl<'a> Driver<'a> {
                         self.events.push_back(DriverEvent::Bytes { link, bytes: received });
                     }
                 }
-                Some(Incoming::Datagram { port, from, to, bytes }) => {
+                Incoming::Datagram { port, from, to, bytes } => {
                     let Some(link) = self.core.links.shared_listener(Transport::Udp, port) else { continue };
                     let from = super::endpoint::plain(from);
                     self.core.links.note_destination(link, from, to);
                     self.events.push_back(DriverEvent::Datagram { link, from, bytes });
                 }
-                None => return,
             }
             self.run_until_idle();
         }
