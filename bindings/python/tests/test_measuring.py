@@ -121,7 +121,8 @@ def test_an_interrupted_stream_ends_with_a_verdict(server: str) -> None:
         bodies = []
         async for event in stream:
             bodies.append(event.body)
-            if isinstance(event.body, ProgressBody):
+            # The first report may come before the first byte.
+            if isinstance(event.body, ProgressBody) and event.body.bytes > 0:
                 stream.interrupt()
                 stream.interrupt()
         ended = bodies[-1]
@@ -134,7 +135,7 @@ def test_an_interrupted_stream_ends_with_a_verdict(server: str) -> None:
     assert result is not None
     assert result.run.outcome == "interrupted"
     assert result.flows[0].receiver is not None
-    assert result.flows[0].receiver.bytes > 0
+    assert result.flows[0].receiver.total_bytes
 
 
 def test_a_stream_that_nobody_reads_on_ends_the_program(server: str) -> None:
