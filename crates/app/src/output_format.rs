@@ -39,6 +39,13 @@ pub(crate) fn write_report(record: &RunRecord, events: &[Event], format: Format,
     document.and_then(|document| write_out(Some(path), &document)).unwrap_or_else(CommandError::report)
 }
 
+/// Also writes a report to the file of `--report`, if there is one. An error of it replaces what printing came to.
+pub(crate) fn and_report(printed: Exit, record: &RunRecord, events: &[Event], path: Option<&Path>) -> Exit {
+    let written =
+        path.map(|path| write_report(record, events, Format::of_file(path).unwrap_or_default(), path));
+    written.filter(|written| *written != Exit::Done).unwrap_or(printed)
+}
+
 /// Writes a complete document to a file, or to stdout.
 pub(crate) fn write_out(path: Option<&Path>, document: &[u8]) -> Result<Exit, CommandError> {
     let Some(path) = path else { return Ok(stdout::print(document)) };

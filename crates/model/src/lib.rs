@@ -31,6 +31,7 @@ mod kernel_counts;
 mod method;
 pub mod metrics;
 mod names;
+mod output_options;
 mod plan_run;
 mod port;
 mod record;
@@ -64,6 +65,9 @@ pub use kernel_counts::{IdleCounts, InterfaceCounts, KernelCounts, PassedCounts,
 pub use method::{MethodCell, MethodColumn, MethodRow, MethodTable};
 pub use metrics::{CATALOGUE, MetricValue, Readings, Sample, Side};
 pub use names::UnknownName;
+pub use output_options::{
+    CompareOptions, LiveOutput, PlanOutputOptions, ShowOptions, SweepOutputOptions, TestOutputOptions,
+};
 pub use plan_run::{
     PlanAxis, PlanFile, PlanFlow, PlanHost, PlanJudgement, PlanPlace, PlanPoint, PlanRecord, PlanStart,
     PlanValue, PointSelectorError, PointSummary, SearchEnd, SearchStep, SummaryInterval, TrialEnd, TrialRun,

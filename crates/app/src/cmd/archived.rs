@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use linerate_archive::{Archive, ArchiveError, Filter, Store};
-use linerate_model::{ArchiveOptions, PlanRecord, RunHead, RunRecord};
+use linerate_model::{ArchiveOptions, PlanRecord, RunHead, RunRecord, ShowOptions};
 use linerate_plan::hint;
 use linerate_report::{
     ExportSource, Format, HistoryConditions, HistoryDocument, RunRow, TextLayout, empty_history,
@@ -49,21 +49,8 @@ pub(crate) struct HistoryArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
-    /// Name of the run, or a unique prefix
-    #[arg(default_value = "latest")]
-    run: String,
-    /// Print the result as one JSON document
-    #[arg(short = 'J', long)]
-    json: bool,
-    /// Below each verdict, list all ceilings: the one that binds, and the next ones
-    #[arg(long, conflicts_with = "json")]
-    explain: bool,
-    /// List every stream; without it, more than 16 are summarized
-    #[arg(long, conflicts_with = "json")]
-    all_streams: bool,
-    /// For a plan: list the runs of one point, given by its name or by its values such as streams=5,length=64K
-    #[arg(long, value_name = "POINT")]
-    point: Option<String>,
+    #[command(flatten)]
+    options: ShowOptions,
     #[command(flatten)]
     archive: ArchiveOptions,
 }
@@ -145,38 +132,44 @@ pub(crate) fn row(run: &RunHead, archive: &Archive) -> Result<RunRow, ArchiveErr
 
 /// Shows a run or a plan.
 pub(crate) fn show(args: &ShowArgs) -> Result<Exit, CommandError> {
+    let options = &args.options;
     let archive = archive::open(&args.archive)?;
-    let events = archive.events(&args.run)?;
-    let name = archive.short_name(&archive.find(&args.run)?)?;
+    let events = archive.events(&options.run)?;
+    let name = archive.short_name(&archive.find(&options.run)?)?;
     if let Some(plan) = PlanRecord::of_log(&events) {
-        return show_plan(args, &archive, &plan, &TextLayout { kept: Some(name), ..terminal::plan_view() });
+        return show_plan(
+            options,
+            &archive,
+            &plan,
+            &TextLayout { kept: Some(name), ..terminal::plan_view() },
+        );
     }
-    if args.point.is_some() {
-        let why = format!("run {} is not a plan, so it has no points; remove --point", args.run);
+    if options.point.is_some() {
+        let why = format!("run {} is not a plan, so it has no points; remove --point", options.run);
         return Err(CommandError::usage(why));
     }
     let view = TextLayout {
         kept: Some(name),
-        explain: args.explain,
-        all_streams: args.all_streams,
+        explain: options.explain,
+        all_streams: options.all_streams,
         ..terminal::stdout_view()
     };
     let record = RunRecord::fold(&events);
-    let format = if args.json { Format::Json } else { Format::Text };
+    let format = if options.json { Format::Json } else { Format::Text };
     Ok(match output_format::to_stdout(&record, &[], format, &view) {
-        Exit::Done if !args.json && terminal::printed() => output_format::draw(&record, &view),
+        Exit::Done if !options.json && terminal::printed() => output_format::draw(&record, &view),
         shown => shown,
     })
 }
 
 fn show_plan(
-    args: &ShowArgs,
+    options: &ShowOptions,
     archive: &Archive,
     plan: &PlanRecord,
     view: &TextLayout,
 ) -> Result<Exit, CommandError> {
-    let Some(point) = &args.point else {
-        return Ok(match args.json {
+    let Some(point) = &options.point else {
+        return Ok(match options.json {
             true => stdout::print_json(&linerate_report::plan::document(plan)),
             false => stdout::print(linerate_report::plan::text(plan, view).as_bytes()),
         });
@@ -189,7 +182,7 @@ fn show_plan(
     let names = trials.flat_map(|trial| &trial.runs).map(|run| run.run.as_str());
     let runs: Vec<RunHead> =
         names.filter_map(|name| all.iter().find(|run| run.id == *name)).cloned().collect();
-    print_runs(&runs, archive, args.json)
+    print_runs(&runs, archive, options.json)
 }
 
 /// Writes a run or a plan in a format.

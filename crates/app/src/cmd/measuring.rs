@@ -6,7 +6,7 @@ use std::path::Path;
 
 use linerate_control::{HostRef, Sink};
 use linerate_model::{
-    ArchiveOptions, Event, Investigation, Outcome, RunLabels, RunRecord, TestSpec, TlsOptions,
+    ArchiveOptions, Event, Investigation, LiveOutput, Outcome, RunLabels, RunRecord, TestSpec, TlsOptions,
 };
 use linerate_runner::{
     KnownServers, LabPortObserver, Measurement, PreparedFile, TestAgents, server_trust, target,
@@ -16,7 +16,7 @@ use crate::command_error::CommandError;
 use crate::exit::Exit;
 use crate::signals::Signals;
 use crate::{archive, calibration, print, terminal};
-use sinks::{LiveOutput, MeasuringScreen, StdoutLog};
+use sinks::{MeasuringScreen, StdoutLog};
 
 /// What to measure, and where to output results.
 pub(super) struct MeasureRequest<'a> {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use linerate_control::{ServerTrust, Sink};
-use linerate_model::{ArchiveOptions, Outcome, PlanRecord, World};
+use linerate_model::{ArchiveOptions, Outcome, PlanOutputOptions, PlanRecord, World};
 use linerate_report::format::{PLAN_EXTENSIONS, PlanSource};
 use linerate_report::plan_preview::announcement;
 use linerate_report::{Format, TextLayout, plan};
@@ -59,19 +59,8 @@ pub(crate) struct RunArgs {
     /// Leave the emulated network running
     #[arg(long)]
     keep_lab: bool,
-    /// Print the result as one JSON document
-    #[arg(short = 'J', long, conflicts_with = "json_stream", help_heading = "Output")]
-    json: bool,
-    /// Print the event logs of the plan and its runs while running, one JSON object per line
-    #[arg(long, help_heading = "Output")]
-    json_stream: bool,
-    /// Show no progress
-    #[arg(short, long, help_heading = "Output")]
-    quiet: bool,
-    /// Also write a report to this file; its extension selects the format: .html (with all runs), .json, .csv,
-    /// .md, .txt, .svg, .parquet (every sample of all runs), or .xml (its assertions, as a JUnit report)
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    report: Option<PathBuf>,
+    #[command(flatten)]
+    output: PlanOutputOptions,
     #[command(flatten)]
     archive: ArchiveOptions,
     #[command(flatten)]
@@ -80,7 +69,7 @@ pub(crate) struct RunArgs {
 
 /// Carries out the plan, and prints the result.
 pub(crate) fn run(args: &RunArgs) -> Result<Exit, CommandError> {
-    check_file("--report", args.report.as_deref(), PLAN_EXTENSIONS)?;
+    check_file("--report", args.output.report.as_deref(), PLAN_EXTENSIONS)?;
     if args.plan.as_deref().or(args.resume.as_deref()) == Some("") {
         return Err(CommandError::usage("--resume: name the plan, or the run to resume"));
     }
@@ -128,11 +117,11 @@ fn carry_out(
     signals: &Signals,
 ) -> Result<Exit, CommandError> {
     let mut archived = archive::sink(args.archive.archive.as_deref());
-    let mut stream = args.json_stream.then(StdoutLog::default);
+    let mut stream = args.output.json_stream.then(StdoutLog::default);
     let mut sinks: Vec<&mut dyn Sink> = Vec::new();
     sinks.extend(archived.as_mut().map(|sink| sink as &mut dyn Sink));
     sinks.extend(stream.as_mut().map(|sink| sink as &mut dyn Sink));
-    let silent = args.quiet || args.json || args.json_stream;
+    let silent = args.output.quiet || args.output.json || args.output.json_stream;
     if !silent {
         print::note(announcement(prepared.plan(), prepared.world()));
     }
@@ -169,12 +158,12 @@ fn not_run(error: &PlanRunError) -> CommandError {
 /// Prints the result and writes the report file.
 fn print_result(args: &RunArgs, record: &PlanRecord, kept: Option<String>) -> Result<Exit, CommandError> {
     let view = TextLayout { kept, ..terminal::plan_view() };
-    let printed = match (args.json, args.json_stream) {
+    let printed = match (args.output.json, args.output.json_stream) {
         (true, _) => stdout::print_json(&plan::document(record)),
         (_, true) => Exit::Done,
         _ => stdout::print(plan::text(record, &view).as_bytes()),
     };
-    let Some(path) = &args.report else { return Ok(printed) };
+    let Some(path) = &args.output.report else { return Ok(printed) };
     let format = Format::of_file(path).unwrap_or_default();
     if format.needs_log() {
         // It contains the runs too, which are loaded from the archive. The other formats do not need it.

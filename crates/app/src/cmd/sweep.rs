@@ -1,15 +1,13 @@
 //! `linerate sweep`.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use linerate_model::{
-    ArchiveOptions, Event, HostKnobs, LabelOptions, RunRecord, SocketKnobs, Sweep, TestSpec, TlsOptions,
+    ArchiveOptions, Event, HostKnobs, LabelOptions, RunRecord, SocketKnobs, Sweep, SweepOutputOptions,
+    TestSpec, TlsOptions,
 };
 use linerate_report::Format;
 use linerate_report::format::SWEEP_EXTENSIONS;
 
-use super::measuring::sinks::LiveOutput;
 use super::measuring::{self, MeasureRequest};
 use crate::command_error::CommandError;
 use crate::exit::Exit;
@@ -33,37 +31,11 @@ pub(crate) struct SweepArgs {
     #[command(flatten)]
     tls: TlsOptions,
     #[command(flatten)]
-    output: SweepOutputArgs,
+    output: SweepOutputOptions,
     #[command(flatten)]
     labels: LabelOptions,
     #[command(flatten)]
     archive: ArchiveOptions,
-}
-
-#[derive(Debug, Args)]
-struct SweepOutputArgs {
-    /// Print the result as one JSON document
-    #[arg(short = 'J', long, conflicts_with_all = ["json_stream", "quiet", "csv", "plot"], help_heading = "Output")]
-    json: bool,
-    /// Print the event log while running, one JSON object per line
-    #[arg(long, conflicts_with_all = ["quiet", "csv", "plot"], help_heading = "Output")]
-    json_stream: bool,
-    /// Print the sizes as a table for other programs
-    #[arg(long, conflicts_with = "plot", help_heading = "Output")]
-    csv: bool,
-    /// Show no progress
-    #[arg(short, long, help_heading = "Output")]
-    quiet: bool,
-    /// Draw the curves even if stdout is not a terminal
-    #[arg(long, help_heading = "Output")]
-    plot: bool,
-    /// Also draw the curves into this file, as an SVG picture
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    svg: Option<PathBuf>,
-    /// Also write a report to this file; its extension selects the format: .html, .json, .csv, .md, .txt or
-    /// .svg
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    report: Option<PathBuf>,
 }
 
 /// Measures, and prints and draws the curve.
@@ -81,12 +53,7 @@ pub(crate) fn run(args: &SweepArgs) -> Result<Exit, CommandError> {
         file: None,
         agent: None,
         investigation: None,
-        output: LiveOutput {
-            json: output.json,
-            json_stream: output.json_stream,
-            quiet: output.quiet,
-            rows: false,
-        },
+        output: output.live(),
         labels: args.labels.labels(),
         archive: &args.archive,
         keep_log: output.report.as_deref().and_then(Format::of_file).is_some_and(Format::needs_log),

@@ -4,17 +4,18 @@ use std::path::PathBuf;
 
 use clap::Args;
 use linerate_control::HostRef;
-use linerate_model::{ArchiveOptions, Event, Investigation, LabelOptions, RunRecord, TestSpec, TlsOptions};
+use linerate_model::{
+    ArchiveOptions, Event, Investigation, LabelOptions, RunRecord, TestOutputOptions, TestSpec, TlsOptions,
+};
 use linerate_report::Format;
 use linerate_report::format::RUN_EXTENSIONS;
 use linerate_runner::{agent_trust, target};
 
-use super::measuring::sinks::LiveOutput;
 use super::measuring::{self, MeasureRequest};
 use crate::agent_token::read_token;
 use crate::command_error::CommandError;
 use crate::exit::Exit;
-use crate::output_format::{self, check_file, write_report};
+use crate::output_format::{self, and_report, check_file};
 use crate::terminal;
 
 #[derive(Debug, Args)]
@@ -44,37 +45,11 @@ pub(crate) struct TestArgs {
     #[command(flatten)]
     tls: TlsOptions,
     #[command(flatten)]
-    output: OutputArgs,
+    output: TestOutputOptions,
     #[command(flatten)]
     labels: LabelOptions,
     #[command(flatten)]
     archive: ArchiveOptions,
-}
-
-#[derive(Debug, Args)]
-struct OutputArgs {
-    /// Print the result as one JSON document
-    #[arg(short = 'J', long, conflicts_with = "json_stream", help_heading = "Output")]
-    json: bool,
-    /// Print the event log while running, one JSON object per line
-    #[arg(long, help_heading = "Output")]
-    json_stream: bool,
-    /// Print only the result, and nothing while the test runs
-    #[arg(short, long, help_heading = "Output")]
-    quiet: bool,
-    /// Print one row per interval, on a terminal too
-    #[arg(long, conflicts_with_all = ["json", "json_stream", "quiet"], help_heading = "Output")]
-    rows: bool,
-    /// Below each verdict, list all ceilings: the one that binds, and the next ones
-    #[arg(long, conflicts_with_all = ["json", "json_stream"], help_heading = "Output")]
-    explain: bool,
-    /// List every stream; without it, more than 16 are summarized
-    #[arg(long, conflicts_with_all = ["json", "json_stream"], help_heading = "Output")]
-    all_streams: bool,
-    /// Also write a report to this file; its extension selects the format: .html, .json, .csv, .md, .txt, .svg
-    /// or .parquet (every sample)
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    report: Option<PathBuf>,
 }
 
 /// Measures, and prints the result.
@@ -90,12 +65,7 @@ pub(crate) fn run(args: &TestArgs) -> Result<Exit, CommandError> {
         file: args.file.as_deref(),
         agent: args.agent()?,
         investigation: args.investigate,
-        output: LiveOutput {
-            json: output.json,
-            json_stream: output.json_stream,
-            quiet: output.quiet,
-            rows: output.rows,
-        },
+        output: output.live(),
         labels: args.labels.labels(),
         archive: &args.archive,
         keep_log: output.report.as_deref().and_then(Format::of_file).is_some_and(Format::needs_log),
@@ -129,9 +99,5 @@ fn print(args: &TestArgs, record: &RunRecord, events: &[Event], kept: Option<Str
     {
         printed = output_format::to_stdout(record, &[], Format::Text, &view);
     }
-    if let Some(path) = &args.output.report {
-        let written = write_report(record, events, Format::of_file(path).unwrap_or_default(), path);
-        printed = if written == Exit::Done { printed } else { written };
-    }
-    printed
+    and_report(printed, record, events, args.output.report.as_deref())
 }

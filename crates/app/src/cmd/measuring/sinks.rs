@@ -4,23 +4,10 @@ use std::error::Error;
 use std::io::{ErrorKind, Write};
 
 use linerate_control::{Sink, SinkError};
-use linerate_model::{CaveatKind, Event};
+use linerate_model::{CaveatKind, Event, LiveOutput};
 use linerate_report::{IntervalRows, Live, TextLayout, ndjson};
 
 use crate::{print, terminal};
-
-/// What is printed while a test runs.
-#[derive(Debug, Clone, Copy, Default)]
-pub(in crate::cmd) struct LiveOutput {
-    /// The result will be one JSON document, and nothing else may be printed on stdout.
-    pub(in crate::cmd) json: bool,
-    /// The event log.
-    pub(in crate::cmd) json_stream: bool,
-    /// No progress.
-    pub(in crate::cmd) quiet: bool,
-    /// Rows of intervals, on a terminal too.
-    pub(in crate::cmd) rows: bool,
-}
 
 /// Progress output: one live line on a terminal, rows elsewhere.
 pub(super) struct MeasuringScreen {
