@@ -26,6 +26,7 @@ mod nuttcp;
 mod plan;
 mod quantities;
 mod responsiveness;
+mod responsiveness_test;
 mod results;
 mod script;
 mod seeds;
@@ -50,6 +51,7 @@ pub use nuttcp::{nuttcp_argv, nuttcp_client, nuttcp_lines, nuttcp_server};
 pub use plan::plan;
 pub use quantities::units;
 pub use responsiveness::responsiveness;
+pub use responsiveness_test::responsiveness_test;
 pub use results::foreign_results;
 pub use tool::{iperf2, iperf2_argv, iperf2_wire, ttcp, ttcp_argv};
 pub use topology::topology;
@@ -80,6 +82,7 @@ pub const TARGETS: &[FuzzTarget] = &[
     FuzzTarget { name: "netpipe", run: netpipe, seeds: netpipe::seeds },
     FuzzTarget { name: "http", run: http, seeds: http::seeds },
     FuzzTarget { name: "responsiveness", run: responsiveness, seeds: responsiveness::seeds },
+    FuzzTarget { name: "responsiveness_test", run: responsiveness_test, seeds: responsiveness_test::seeds },
     FuzzTarget { name: "ntttcp", run: ntttcp, seeds: ntttcp::seeds },
     FuzzTarget { name: "iperf3_params", run: iperf3_params, seeds: iperf3::messages },
     FuzzTarget { name: "iperf3_results", run: iperf3_results, seeds: iperf3::messages },

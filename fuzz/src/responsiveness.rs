@@ -20,7 +20,7 @@ fn run(script: &[u8]) -> u32 {
 }
 
 /// A frame of the stream with this number (RFC 9113, section 4.1).
-fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
     let [_, a, b, c] = u32::try_from(payload.len()).unwrap_or(0).to_be_bytes();
     [&[a, b, c, kind, flags, 0, 0, 0, stream], payload].concat()
 }

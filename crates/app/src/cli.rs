@@ -6,7 +6,7 @@ use crate::cmd::{
     archive, archived, completions, doctor, guardian, health, manual, report, serve, stand_in, sweep, test,
 };
 #[cfg(feature = "full")]
-use crate::cmd::{check, compare, envelope, fleet, import, lab, plan, run, token};
+use crate::cmd::{check, compare, envelope, fleet, import, lab, plan, responsiveness, run, token};
 use crate::command_error::CommandError;
 use crate::config_file::ConfiguredServe;
 use crate::core_build::VERSION;
@@ -49,6 +49,9 @@ pub(crate) enum Command {
     Test(Box<test::TestArgs>),
     /// Measure latency and throughput over message sizes and draw the curve
     Sweep(Box<sweep::SweepArgs>),
+    /// Measure how many round trips per minute a path allows while it carries load (RPM)
+    #[cfg(feature = "full")]
+    Responsiveness(Box<responsiveness::ResponsivenessArgs>),
     /// Show what a described path can carry, and what it needs for that
     #[cfg(feature = "full")]
     Envelope(Box<envelope::EnvelopeArgs>),
@@ -142,6 +145,8 @@ impl Command {
             Self::Token(args) => token::run(&args),
             Self::Test(args) => test::run(&args),
             Self::Sweep(args) => sweep::run(&args),
+            #[cfg(feature = "full")]
+            Self::Responsiveness(args) => responsiveness::run(&args),
             #[cfg(feature = "full")]
             Self::Envelope(args) => envelope::run(&args),
             #[cfg(feature = "full")]

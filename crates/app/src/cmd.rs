@@ -24,6 +24,8 @@ mod measuring;
 pub(crate) mod plan;
 pub(crate) mod report;
 #[cfg(feature = "full")]
+pub(crate) mod responsiveness;
+#[cfg(feature = "full")]
 pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod stand_in;

@@ -8,7 +8,7 @@ pub(crate) const VERSION: &str = if cfg!(feature = "full") {
 };
 
 /// Commands of the full build alone, and options of its `serve`.
-const FULL: &str = "token envelope check lab plan compare run import --web --web-token-file --web-target --web-name \
+const FULL: &str = "token envelope check lab plan compare responsiveness run import --web --web-token-file --web-target --web-name \
                     --tokens --public --insecure";
 
 /// The error message for a command or option that only the full build has; absent if this is the full build, or none

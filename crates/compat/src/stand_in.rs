@@ -27,7 +27,7 @@ pub use run::{CountedFlow, Planned};
 
 use std::net::SocketAddr;
 
-use linerate_model::{BrowserNote, SideSettings, SizePoint, Tally};
+use linerate_model::{BrowserNote, ResponsivenessReport, SideSettings, SizePoint, Tally};
 use linerate_units::{Bytes, Span, Timestamp};
 
 /// A foreign tool in one role.
@@ -359,6 +359,13 @@ pub enum Output {
         flow: Option<FlowId>,
         /// When each probe was sent, and its round-trip time; absent if it was never answered.
         probes: Vec<(Timestamp, Option<Span>)>,
+    },
+    /// The responsiveness under load was measured.
+    Responsiveness {
+        /// The run.
+        run: RunId,
+        /// What was found.
+        report: Box<ResponsivenessReport>,
     },
     /// The other end of a flow is a browser.
     Browser {

@@ -13,8 +13,8 @@ use linerate_model::SideSettings;
 use linerate_units::{Span, Timestamp};
 
 use crate::stand_in::{
-    CpuTime, FlowCounts, FlowId, HostCounts, Input, Link, LinkOptions, Opened, Output, RunId, StandIn,
-    StreamCounts, SystemError, Transport,
+    CpuTime, FlowCounts, FlowId, Input, Link, LinkOptions, Opened, Output, RunId, StandIn, StreamCounts,
+    SystemError, Transport,
 };
 pub(crate) use host::VirtualHost;
 pub(crate) use virtual_link::opened;
@@ -58,14 +58,25 @@ pub(crate) struct VirtualPath {
     pub(crate) stops: [Span; 2],
     /// What a kernel reports of a sender's TCP connection.
     pub(crate) tcp: StreamCounts,
+    /// The line that carries what the tools send themselves over connections; absent for one without a limit.
+    pub(crate) line: Option<VirtualLine>,
     /// Segments that its kernel retransmits after the flow, before the peer has acknowledged everything.
     pub(crate) late_retransmits: u64,
+}
+
+/// A line between the hosts, with a queue at each end.
+#[derive(Clone, Copy)]
+pub(crate) struct VirtualLine {
+    /// Rate in each direction, bits per second.
+    pub(crate) bps: f64,
+    /// How long what a kernel has taken may wait for the line.
+    pub(crate) queue: Span,
 }
 
 impl Default for VirtualPath {
     fn default() -> Self {
         let tcp = StreamCounts::default();
-        Self { delay: DELAY, rate: RATE, stops: [Span::ZERO; 2], tcp, late_retransmits: 0 }
+        Self { delay: DELAY, rate: RATE, stops: [Span::ZERO; 2], tcp, late_retransmits: 0, line: None }
     }
 }
 
@@ -220,11 +231,7 @@ impl VirtualHosts {
                 let link = here.accept(wire);
                 self.later(Span::ZERO, host, HostEvent::Accepted { listener, link, opened });
             }
-            Output::Send { link, bytes } => {
-                here.note_sent(self.now, link, &bytes);
-                self.transmit(host, link, bytes);
-                self.later(Span::ZERO, host, HostEvent::Sent(link));
-            }
+            Output::Send { link, bytes } => self.send(host, link, bytes),
             Output::SendTo { link, to, bytes } => {
                 here.note_sent(self.now, link, &bytes);
                 let from = here.links[&link].local;
@@ -262,13 +269,11 @@ impl VirtualHosts {
             Output::Stop { flow, how } => self.stop(host, flow, how),
             Output::Forget { flow } => drop(here.flows.remove(&flow)),
             Output::Look => self.look(host),
-            Output::LookHost { .. } => {
-                // Half of the time of four cores is used.
-                let used = self.now.as_ns() / 1_000_000;
-                let cpu = Some([used, 0, used, 2 * used, 0, 0, 0, 0]);
-                let counts = HostCounts { cpu, cores: Some(4), ..HostCounts::default() };
-                here.input(self.now, Input::Host(&counts));
-            }
+            Output::LookLink { link } => here.look_at(self.now, link),
+            Output::Counted { counted, .. } => here.counted.push(*counted),
+            Output::Responsiveness { report, .. } => here.responsiveness.push(*report),
+            Output::Latency { flow, probes, .. } => here.latencies.push((flow, probes)),
+            Output::LookHost { .. } => here.look_at_host(self.now),
             Output::PeerCounted { tally, .. } => here.peer_counted.push(*tally),
             Output::RunOver { trouble, .. } => here.runs.push(trouble),
             Output::Print(text) => here.out.push_str(&text),
@@ -350,18 +355,39 @@ impl VirtualHosts {
         if let Some(wire) = self.hosts[host].links.get_mut(&link) {
             wire.peer_link = Some(accepted);
         }
-        self.later(delay, peer_host, HostEvent::Accepted { listener, link: accepted, opened: there });
-        self.later(delay + delay, host, HostEvent::Opened(link, here));
+        let (out, back) = (self.occupy(host, 0), self.occupy(peer_host, 0));
+        let handshake = out + delay + back + delay;
+        let here = Opened { handshake: self.path.line.map_or(here.handshake, |_| Some(handshake)), ..here };
+        self.later(out + delay, peer_host, HostEvent::Accepted { listener, link: accepted, opened: there });
+        self.later(handshake, host, HostEvent::Opened(link, here));
     }
 
-    fn transmit(&mut self, host: usize, link: Link, bytes: Vec<u8>) {
+    fn send(&mut self, host: usize, link: Link, bytes: Vec<u8>) {
+        self.hosts[host].note_sent(self.now, link, &bytes);
+        let wait = self.occupy(host, bytes.len());
+        self.transmit(host, link, bytes, wait);
+        let queue = self.path.line.map_or(Span::ZERO, |line| line.queue);
+        let taken = Span::from_ns(wait.as_ns().saturating_sub(queue.as_ns()));
+        self.later(taken, host, HostEvent::Sent(link));
+    }
+
+    /// The time until the line of a host has carried this many further bytes.
+    fn occupy(&mut self, host: usize, bytes: usize) -> Span {
+        let Some(line) = self.path.line else { return Span::ZERO };
+        let time = Span::from_secs_f64(bytes as f64 * 8.0 / line.bps).unwrap();
+        let free = self.hosts[host].line_free.max(self.now) + time;
+        self.hosts[host].line_free = free;
+        free - self.now
+    }
+
+    fn transmit(&mut self, host: usize, link: Link, bytes: Vec<u8>, wait: Span) {
         let wire = self.hosts[host].links.get(&link).expect("a link that is open");
         let Some(to) = wire.peer else { return };
         let from = wire.local;
         if wire.udp {
             self.datagram(host, from, to, bytes);
         } else if let Some(peer_link) = wire.peer_link {
-            self.later(self.path.delay, host_of(to), HostEvent::Bytes(peer_link, bytes));
+            self.later(wait + self.path.delay, host_of(to), HostEvent::Bytes(peer_link, bytes));
         }
     }
 
@@ -374,7 +400,8 @@ impl VirtualHosts {
     fn fin(&mut self, host: usize, link: Link) {
         let wire = self.hosts[host].links.get(&link).filter(|wire| !wire.udp);
         if let Some((peer_link, to)) = wire.and_then(|wire| wire.peer_link.zip(wire.peer)) {
-            self.later(self.path.delay, host_of(to), HostEvent::Fin(peer_link));
+            let wait = self.occupy(host, 0);
+            self.later(wait + self.path.delay, host_of(to), HostEvent::Fin(peer_link));
         }
     }
 
@@ -387,6 +414,7 @@ impl VirtualHosts {
             }
             HostEvent::Bytes(link, bytes) => {
                 let now = self.now;
+                self.acknowledge(host, link, bytes.len());
                 if let Some((running, at)) = self.hosts[host].receiver_of(link) {
                     running.read(now, at, &bytes);
                 } else if let Some(wire) = self.hosts[host].links.get_mut(&link) {
@@ -428,6 +456,16 @@ impl VirtualHosts {
                 let block = self.hosts[host].input.pop_front();
                 self.feed(host, Input::Text(block.as_deref()));
             }
+        }
+    }
+
+    /// The kernel of the sender counts what has arrived at a link.
+    fn acknowledge(&mut self, host: usize, link: Link, bytes: usize) {
+        let sender = self.hosts[host].links.get(&link).and_then(|wire| wire.peer);
+        let Some(sender) = sender else { return };
+        let wires = self.hosts[host_of(sender)].links.values_mut();
+        for wire in wires.filter(|wire| wire.peer_link == Some(link) && wire.local == sender) {
+            wire.acknowledged += bytes as u64;
         }
     }
 

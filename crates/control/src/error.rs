@@ -23,6 +23,9 @@ pub enum ControlError {
     /// The control connection could not be encrypted.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// The server cannot be measured with.
+    #[error("{0}")]
+    Server(String),
     /// This end was stopped by its user.
     #[error("stopped")]
     Stopped,

@@ -32,6 +32,8 @@ mod notice;
 mod plan_log;
 mod port_observer;
 mod probe;
+#[cfg(feature = "http2")]
+mod responsiveness;
 mod restored;
 mod server;
 mod setup;
@@ -73,6 +75,8 @@ pub use plan_log::PlanLog;
 pub use port_observer::{
     ObservedLateness, ObservedPacketRate, PortInterval, PortObservations, PortObserver, PortObserverError,
 };
+#[cfg(feature = "http2")]
+pub use responsiveness::{MeasuredResponsiveness, ResponsivenessRequest, measure_responsiveness};
 pub use restored::{Guardian, Guardians, Leftovers, Restored};
 pub use server::{
     BrowserPort, ClassicPort, Heartbeat, NoTicket, OwnRun, OwnRunTurn, OwnRuns, Policy, PortHandover,
@@ -80,7 +84,7 @@ pub use server::{
     StartTickets, canonical_address, listening_text,
 };
 pub use shares::{AddressGroup, Exhausted, Permit, Shares};
-pub use stand_in::{Interrupts, Invocation, LogStore, StoredRun, drive, file_facts};
+pub use stand_in::{Interrupts, Invocation, LogStore, StoredRun, UnstoredRun, drive, file_facts};
 pub use tls::{
     FingerprintCheck, HTTP_PROTOCOL, HTTP2_PROTOCOL, ServerIdentity, ServerTrust, TLS_PROTOCOL, TlsError,
     TlsRequirement, UnknownServer, fingerprint_of,

@@ -35,7 +35,7 @@ pub(crate) use driver::{IdleDriver, Returned};
 pub use file_facts::file_facts;
 pub use interrupts::Interrupts;
 pub(crate) use links::SharedServerPort;
-pub use runs::{LogStore, StoredRun};
+pub use runs::{LogStore, StoredRun, UnstoredRun};
 pub(crate) use server_ports::{Incoming, MeasurementPermit, MeasurementRefusal, ReleasedPlace, ServerPorts};
 
 /// One invocation of a tool from a command line.

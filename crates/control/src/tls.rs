@@ -194,7 +194,7 @@ pub(crate) fn encrypt(
     trust: &ServerTrust,
     stop: &AtomicBool,
 ) -> Result<ControlStream, ControlError> {
-    let config = client_config(trust).map_err(TlsError::from)?;
+    let config = client_config(trust, TLS_PROTOCOL).map_err(TlsError::from)?;
     let name = match ServerName::try_from(host.to_owned()) {
         Ok(name) => name,
         // Names that no certificate can have, such as one with a zone.
@@ -237,7 +237,11 @@ fn local(error: &std::io::Error) -> ControlError {
     ControlError::Local(format!("the control connection: {error}"))
 }
 
-fn client_config(trust: &ServerTrust) -> Result<Arc<ClientConfig>, rustls::Error> {
+/// The configuration of a client that trusts this server and speaks one protocol.
+pub(crate) fn client_config(
+    trust: &ServerTrust,
+    protocol: &[u8],
+) -> Result<Arc<ClientConfig>, rustls::Error> {
     let provider = Arc::new(ring::default_provider());
     let builder =
         ClientConfig::builder_with_provider(Arc::clone(&provider)).with_protocol_versions(&[&TLS13])?;
@@ -250,7 +254,7 @@ fn client_config(trust: &ServerTrust) -> Result<Arc<ClientConfig>, rustls::Error
         ServerTrust::Token => builder.dangerous().with_custom_certificate_verifier(verifier(None)),
     }
     .with_no_client_auth();
-    config.alpn_protocols = vec![TLS_PROTOCOL.to_vec()];
+    config.alpn_protocols = vec![protocol.to_vec()];
     config.resumption = Resumption::disabled();
     Ok(Arc::new(config))
 }

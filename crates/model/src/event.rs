@@ -18,6 +18,7 @@ use crate::method::MethodTable;
 use crate::metrics::{Sample, Side};
 use crate::plan_run::{PlanJudgement, PlanPlace, PlanStart, PointSummary, SearchEnd, TrialEnd};
 use crate::port::PortSample;
+use crate::responsiveness::ResponsivenessReport;
 use crate::run_labels::RunLabels;
 use crate::settings::SideSettings;
 use crate::size::{SizeCurve, SizePoint};
@@ -155,6 +156,8 @@ pub enum Body {
         /// Their results.
         report: LatencyReport,
     },
+    /// The responsiveness under load was measured.
+    Responsiveness(Box<ResponsivenessReport>),
     /// One side has closed its sockets.
     FlowEnded {
         /// The flow.

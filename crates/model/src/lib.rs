@@ -35,6 +35,8 @@ mod output_options;
 mod plan_run;
 mod port;
 mod record;
+mod responsiveness;
+mod responsiveness_options;
 mod run_head;
 mod run_labels;
 mod server_options;
@@ -74,6 +76,8 @@ pub use plan_run::{
 };
 pub use port::{PortRecord, PortSample};
 pub use record::{FlowRecord, RunRecord};
+pub use responsiveness::{ResponsivenessConfidence, ResponsivenessReport};
+pub use responsiveness_options::ResponsivenessOptions;
 pub use run_head::{FlowHead, RunHead};
 pub use run_labels::{LabelError, LabelOptions, RunLabels};
 pub use server_options::{ArchiveLimitOptions, ArchiveOptions, ListenOptions, Policy, ServerLimitOptions};

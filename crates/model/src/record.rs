@@ -14,6 +14,7 @@ use crate::foreign_text::ForeignText;
 use crate::host::HostInfo;
 use crate::metrics::{Sample, Side};
 use crate::port::{PortRecord, PortSample};
+use crate::responsiveness::ResponsivenessReport;
 use crate::run_labels::RunLabels;
 use crate::settings::SideSettings;
 use crate::size::{SizeCurve, SizePoint};
@@ -42,6 +43,8 @@ pub struct RunRecord {
     pub ports: Vec<PortRecord>,
     /// Latency before the load.
     pub idle: Option<LatencyReport>,
+    /// Responsiveness under load, in each combination of directions that was loaded; empty in plain tests.
+    pub responsiveness: Vec<ResponsivenessReport>,
     /// The caveats for the whole run.
     pub caveats: Vec<Caveat>,
     /// How it ended; absent if it was killed.
@@ -288,6 +291,7 @@ impl RunRecord {
             Body::FlowPlanned(plan) => self.flows.push(FlowRecord::new(plan.clone())),
             Body::Port { flows, port, sample } => self.apply_to_port(flows, port, sample),
             Body::Latency { flow: None, report } => self.idle = Some(report.clone()),
+            Body::Responsiveness(report) => self.responsiveness.push(ResponsivenessReport::clone(report)),
             Body::Caveat { flow: None, caveat } => self.caveats.push(caveat.clone()),
             Body::RunEnded { outcome, reason } => {
                 self.outcome = Some(*outcome);

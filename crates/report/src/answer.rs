@@ -23,6 +23,7 @@ pub fn answer(record: &RunRecord) -> Option<String> {
     }
     let mut parts = rates(&record.flows);
     parts.extend(latency(record));
+    parts.extend(crate::responsiveness::answers(record));
     Some(format!("{}; {}", parts.join(", "), limits(&FlowOutcome::all(record))))
 }
 

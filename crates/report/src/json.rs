@@ -45,6 +45,7 @@ pub fn document(record: &RunRecord) -> ResultDocument {
         hosts: record.hosts.clone(),
         flows: record.flows.iter().map(|flow| flow_section(record, flow)).collect(),
         ports: record.ports.iter().filter_map(|ports| port_section(record, ports)).collect(),
+        responsiveness: record.responsiveness.clone(),
         caveats: record.caveats.clone(),
     }
 }

@@ -40,6 +40,7 @@ mod plan_progress;
 pub mod plot;
 mod ports;
 mod quantity;
+mod responsiveness;
 mod rows;
 mod sizes;
 mod streams;

@@ -6,6 +6,7 @@ use linerate_units::Span;
 use crate::figure::caveats_without_one_way;
 use crate::ports;
 use crate::quantity::or_absent;
+use crate::responsiveness;
 use crate::sizes;
 use crate::text::{heading, link, results};
 use crate::text_flow::details;
@@ -27,6 +28,9 @@ pub fn report(record: &RunRecord) -> String {
         if let Some(ports) = ports::table(record) {
             out += &format!("\n{}", table(&ports.texts()));
         }
+    }
+    for (name, text) in responsiveness::lines(record) {
+        out += &format!("\nResponsiveness under load, {name}: {}\n", escaped(&text));
     }
     for flow in &record.flows {
         out += &format!("\n## {}\n\n", escaped(&flow.plan.name));

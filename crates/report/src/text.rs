@@ -13,6 +13,7 @@ use crate::figure::{FlowFigure, caveats_without_one_way, imported};
 use crate::layout::{TextLayout, TextRole, flow_pieces, wrap};
 use crate::ports;
 use crate::quantity::{ABSENT, known_to, nominal, or_absent, percent};
+use crate::responsiveness;
 use crate::sizes;
 use crate::streams;
 use crate::table::{Cell, Column, Table};
@@ -50,6 +51,10 @@ pub fn text(record: &RunRecord, view: &TextLayout) -> String {
             lines.extend(ports.lines(view));
         }
     }
+    let responsiveness = responsiveness::lines(record).into_iter();
+    let responsiveness =
+        responsiveness.flat_map(|(name, text)| labelled(name, &text, TextRole::Plain, view)).collect();
+    lines.extend(section("Responsiveness under load", responsiveness, view));
     if !sizes::is_series(record) {
         lines.extend(section("Evidence", text_flow::evidence_lines(&record.flows, view), view));
     }

@@ -2,10 +2,11 @@
 
 use std::net::IpAddr;
 
-use linerate_control::{LogStore, Planned, Sink, StoredRun};
-use linerate_model::Calibration;
+use linerate_control::{LogStore, Planned, Sink, StoredRun, UnstoredRun};
+use linerate_model::{Calibration, RunLabels};
 
 use crate::archive_sink::{ArchiveSink, ArchiveWarning};
+use crate::error::RunnerError;
 use crate::naming::{now, run_name};
 use crate::retention::Retention;
 use crate::without_address::WithoutAddress;
@@ -38,6 +39,17 @@ impl LogStore for ArchiveLogStore {
             Some(address) => Box::new(WithoutAddress::new(sink, address)),
             None => Box::new(sink),
         };
-        Some(StoredRun { name, started_at: now(), sinks: vec![sink], calibration: self.calibration.clone() })
+        let (sinks, calibration) = (vec![sink], self.calibration.clone());
+        Some(StoredRun { name, started_at: now(), labels: RunLabels::default(), sinks, calibration })
+    }
+}
+
+impl ArchiveLogStore {
+    /// A run for which there is no archive.
+    ///
+    /// # Errors
+    /// The host has no random numbers.
+    pub fn unstored(&self) -> Result<UnstoredRun, RunnerError> {
+        Ok(UnstoredRun { name: run_name()?, started_at: now(), calibration: self.calibration.clone() })
     }
 }

@@ -22,8 +22,8 @@ pub mod typed;
 
 use formulas::domain;
 pub use formulas::{
-    bdp, block_size, conversion, delay, encapsulation, ethernet, framing, host, lag, queueing, rfc2544,
-    rfc6349, rfc8337, rfc9097, sender_error, slow_start, tcp_rate,
+    bdp, block_size, conversion, delay, encapsulation, ethernet, framing, host, lag, queueing,
+    responsiveness, rfc2544, rfc6349, rfc8337, rfc9097, sender_error, slow_start, tcp_rate,
 };
 pub use stats::{compare, ramp, uncertainty};
 

@@ -351,6 +351,14 @@ Readings: TypeAlias = dict[str, float]
 """values by metric name; the metric reference has names, units and definitions"""
 
 
+ResponsivenessConfidence: TypeAlias = Literal["low", "medium", "high"]
+"""
+How far a result can be relied on.
+
+Source: draft-ietf-ippm-responsiveness-09, "Confidence of Test-Results".
+"""
+
+
 Rule: TypeAlias = Literal[
     "V00",
     "V01",
@@ -1330,6 +1338,69 @@ class StreamsBody:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ResponsivenessBody:
+    """The responsiveness under load was measured."""
+
+    kind: Literal["responsiveness"]
+    confidence: ResponsivenessConfidence
+    """How far the responsiveness can be relied on."""
+
+    connections: int
+    """Most connections that carried load at once, of all directions together."""
+
+    encrypted: bool
+    """Whether the connections were encrypted."""
+
+    interval_ns: Span
+    """Length of an interval."""
+
+    intervals: int
+    """Number of intervals in which the path carried load."""
+
+    loaded: list[Direction]
+    """The directions that carried load at the same time."""
+
+    lost: int
+    """Probes that failed, or were not answered in time."""
+
+    probes: list[int]
+    """Probes over new connections whose results count, and over loaded connections."""
+
+    rate_confidence: ResponsivenessConfidence
+    """How far the rate can be relied on as the most that the path carries."""
+
+    foreign_rpm: float | None = None
+    """Those over new connections."""
+
+    http_ns: Span | None = None
+    """Trimmed mean of the requests of one byte over new connections."""
+
+    idle_rpm: float | None = None
+    """Those over new connections, before the load."""
+
+    late_ns: Span | None = None
+    """
+    Trimmed mean of the time by which this program sent probes too late, because it had no CPU or was busy with the load.
+    Answers wait as long.
+    """
+
+    loaded_http_ns: Span | None = None
+    """Trimmed mean of the requests of one byte over connections that carried load."""
+
+    loaded_rpm: float | None = None
+    """Those over connections that carried load."""
+
+    rpm: float | None = None
+    """Round trips per minute (RPM); absent if too few probes were answered."""
+
+    tcp_ns: Span | None = None
+    """Trimmed mean of the TCP handshakes."""
+
+    tls_ns: Span | None = None
+    """Trimmed mean of the TLS handshakes, each of one round trip; absent without TLS."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class BrowserBody:
     """One end was a browser."""
 
@@ -1995,6 +2066,72 @@ class ReceiverSection:
 
     total_bytes: Bytes | None = None
     """All bytes of the flow."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ResponsivenessReport:
+    """
+    The responsiveness of a path while it carries load in one direction, or in both.
+
+    Source: draft-ietf-ippm-responsiveness-09.
+    """
+
+    confidence: ResponsivenessConfidence
+    """How far the responsiveness can be relied on."""
+
+    connections: int
+    """Most connections that carried load at once, of all directions together."""
+
+    encrypted: bool
+    """Whether the connections were encrypted."""
+
+    interval_ns: Span
+    """Length of an interval."""
+
+    intervals: int
+    """Number of intervals in which the path carried load."""
+
+    loaded: list[Direction]
+    """The directions that carried load at the same time."""
+
+    lost: int
+    """Probes that failed, or were not answered in time."""
+
+    probes: list[int]
+    """Probes over new connections whose results count, and over loaded connections."""
+
+    rate_confidence: ResponsivenessConfidence
+    """How far the rate can be relied on as the most that the path carries."""
+
+    foreign_rpm: float | None = None
+    """Those over new connections."""
+
+    http_ns: Span | None = None
+    """Trimmed mean of the requests of one byte over new connections."""
+
+    idle_rpm: float | None = None
+    """Those over new connections, before the load."""
+
+    late_ns: Span | None = None
+    """
+    Trimmed mean of the time by which this program sent probes too late, because it had no CPU or was busy with the load.
+    Answers wait as long.
+    """
+
+    loaded_http_ns: Span | None = None
+    """Trimmed mean of the requests of one byte over connections that carried load."""
+
+    loaded_rpm: float | None = None
+    """Those over connections that carried load."""
+
+    rpm: float | None = None
+    """Round trips per minute (RPM); absent if too few probes were answered."""
+
+    tcp_ns: Span | None = None
+    """Trimmed mean of the TCP handshakes."""
+
+    tls_ns: Span | None = None
+    """Trimmed mean of the TLS handshakes, each of one round trip; absent without TLS."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -3373,6 +3510,7 @@ Body: TypeAlias = (
     | SizeBody
     | CurveBody
     | LatencyBody
+    | ResponsivenessBody
     | FlowEndedBody
     | BrowserBody
     | BytesAccountedBody
@@ -3477,3 +3615,6 @@ class ResultDocument:
 
     ports: list[PortSection] = field(default_factory=list)
     """The ports of an emulated network, one entry for each phase and port; absent on real hosts."""
+
+    responsiveness: list[ResponsivenessReport] = field(default_factory=list)
+    """Responsiveness under load, in each combination of directions that was loaded; absent in other tests."""

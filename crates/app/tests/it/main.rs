@@ -51,6 +51,7 @@ mod lab_mistakes;
 mod lab_ports;
 mod multicast;
 mod python_package;
+mod responsiveness;
 mod run_plan;
 mod serve_config;
 mod service_manager;

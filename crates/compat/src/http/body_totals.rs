@@ -121,7 +121,9 @@ impl BodyRun {
         let mut out = Vec::new();
         for direction in [Direction::Download, Direction::Upload] {
             let flow = FlowId(first + u16::from(direction == Direction::Upload));
-            let Some(counted) = std::mem::take(self.totals(direction)).result(direction) else { continue };
+            let Some(counted) = std::mem::take(self.totals(direction)).result(direction, false) else {
+                continue;
+            };
             out.push(Output::Counted { run, flow, counted: Box::new(counted) });
             out.extend(browser.map(|note| Output::Browser { flow, note: Box::new(note.clone()) }));
         }
@@ -237,11 +239,12 @@ impl BodyTotals {
         Span::from_ns(elapsed)
     }
 
-    /// The result of the direction; absent if nothing was moved.
-    pub(super) fn result(self, direction: Direction) -> Option<CountedFlow> {
+    /// The result of the direction at its client or at its server; absent if nothing was moved.
+    pub(super) fn result(self, direction: Direction, is_client: bool) -> Option<CountedFlow> {
         let origin = *self.active.keys().next()?;
         let (bytes, elapsed) = (Bytes::new(self.over.bytes), self.elapsed());
-        let side = if direction == Direction::Download { Side::Sender } else { Side::Receiver };
+        let sends = (direction == Direction::Upload) == is_client;
+        let side = if sends { Side::Sender } else { Side::Receiver };
         let from_origin = |at: Timestamp| Timestamp::from_ns(at.as_ns().saturating_sub(origin.as_ns()));
         let samples = self.samples.into_iter().map(|sample| Sample {
             side,
@@ -257,7 +260,7 @@ impl BodyTotals {
             complete: true,
             ..Tally::default()
         };
-        // What a sender to this client counts is what the client's kernel acknowledged.
+        // What a sender counts is what the other end's kernel acknowledged.
         let receiver = (side == Side::Sender).then(|| tally.clone());
         let retransmits = (side == Side::Sender).then_some(self.over.retransmits);
         Some(CountedFlow {
@@ -294,7 +297,7 @@ mod tests {
             probes.iter().for_each(|ms| totals.probe(at(*ms)));
             totals.add(Some(body(0, 100, 1_000_000)));
             totals.add(Some(body(100 + gap, 200 + gap, 1_000_000)));
-            let tally = totals.result(Direction::Upload).unwrap().tally;
+            let tally = totals.result(Direction::Upload, false).unwrap().tally;
             assert_eq!(tally.bytes, Bytes::new(2_000_000));
             assert_eq!(Some(tally.bitrate), Bitrate::of(tally.bytes, tally.elapsed));
             tally.elapsed
@@ -311,7 +314,7 @@ mod tests {
         let mut totals = BodyTotals::default();
         totals.add(Some(body(0, 900, 0)));
         totals.add(None);
-        assert_eq!(totals.result(Direction::Download), None);
+        assert_eq!(totals.result(Direction::Download, false), None);
     }
 
     #[test]
@@ -338,7 +341,7 @@ mod tests {
         totals.add(Some(reading(10, 10, 2)));
         totals.sample(at(1_200), [reading(1_000, 130, 100)].into_iter());
         totals.sample(at(1_250), [reading(1_000, 130, 100), reading(1, 1, 1)].into_iter());
-        let result = totals.result(Direction::Download).unwrap();
+        let result = totals.result(Direction::Download, false).unwrap();
         assert_eq!(result.streams, 2);
         let samples = result.samples;
         let of = |sample: &Sample| {
@@ -362,7 +365,7 @@ mod tests {
             bodies.iter().for_each(|(from, length)| totals.add(Some(body(*from, from + length, 1))));
             let in_transit = |ms: u64| bodies.iter().any(|(from, length)| (*from..from + length).contains(&ms));
             let expected = (0..400).filter(|ms| in_transit(*ms)).count() as u64;
-            prop_assert_eq!(totals.result(Direction::Upload).unwrap().tally.elapsed, Span::from_ms(expected));
+            prop_assert_eq!(totals.result(Direction::Upload, false).unwrap().tally.elapsed, Span::from_ms(expected));
         }
     }
 }

@@ -7,14 +7,19 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use h2::server::{self, SendResponse};
-use h2::{Reason, RecvStream};
+use h2::{Reason, RecvStream, SendStream};
 use http::Request;
+use rand::rngs::StdRng;
+use rand::{RngCore, SeedableRng};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// What a client of HTTP/2 sends first (RFC 9113, section 3.4).
+pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Length of the head of a frame (RFC 9113, section 4.1).
 const FRAME_HEAD_BYTES: usize = 9;
@@ -33,6 +38,31 @@ const MAX_KEPT_BYTES: usize = 64 << 10;
 
 /// Receive windows of a connection whose bodies are read: enough for 1 Gb/s over 100 ms.
 const OPEN_WINDOW: u32 = 16 << 20;
+
+/// Bytes of a block, which bodies repeat. Nothing on the path can compress it.
+const BLOCK_BYTES: usize = 64 << 10;
+
+fn block() -> Bytes {
+    static BLOCK: OnceLock<Bytes> = OnceLock::new();
+    let made = BLOCK.get_or_init(|| {
+        let mut block = vec![0; BLOCK_BYTES];
+        StdRng::seed_from_u64(1).fill_bytes(&mut block);
+        Bytes::from(block)
+    });
+    made.clone()
+}
+
+/// Writes at most `part` bytes of a body of which `left` bytes are left, or of one without an end. Returns how many fitted;
+/// absent if the stream takes none any more.
+pub(super) fn write_part(stream: &mut SendStream<Bytes>, part: usize, left: Option<u64>) -> Option<u64> {
+    let wanted = left.map_or(part, |left| usize::try_from(left).unwrap_or(part).min(part)).min(BLOCK_BYTES);
+    stream.reserve_capacity(wanted);
+    let count = stream.capacity().min(wanted);
+    if count > 0 {
+        stream.send_data(block().slice(..count), left == Some(count as u64)).ok()?;
+    }
+    Some(count as u64)
+}
 
 /// A request, its body, and the handle for the response.
 pub(super) type Http2Request = (Request<RecvStream>, SendResponse<Bytes>);
@@ -70,6 +100,13 @@ impl ByteQueue {
             room,
             meter: FrameMeter::default(),
         })))
+    }
+
+    /// The same for what a client sends, which begins with the preface of a connection.
+    pub(super) fn of_client(room: usize) -> Self {
+        let queue = Self::new(room);
+        locked(&queue.0).meter.left = PREFACE.len();
+        queue
     }
 
     pub(super) fn end(&self) -> QueueEnd {
@@ -258,6 +295,14 @@ impl Http2Connection {
         let changes = self.wants_windows && connection.set_initial_window_size(OPEN_WINDOW).is_ok();
         self.wants_windows &= !changes;
         changes
+    }
+
+    /// Takes no further requests; those that came are answered.
+    #[cfg(test)]
+    pub(super) fn leave(&mut self) {
+        if let Http2State::Open(connection) = &mut self.state {
+            connection.graceful_shutdown();
+        }
     }
 
     /// Ends the connection with all its streams.

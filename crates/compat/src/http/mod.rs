@@ -10,6 +10,8 @@
 //!
 //! Sources: RFC 9112, RFC 6455, and the specification of ndt7 (v0.11.0); of the others, their clients.
 
+#[cfg(feature = "http2")]
+mod acknowledged;
 mod bodies;
 mod body;
 mod body_totals;
@@ -17,11 +19,15 @@ mod browser;
 mod endpoint;
 #[cfg(feature = "http2")]
 mod http2;
+#[cfg(feature = "http2")]
+mod http2_client;
 mod ndt7;
 mod page;
 mod request;
 #[cfg(feature = "http2")]
 mod responsiveness;
+#[cfg(feature = "http2")]
+mod responsiveness_test;
 mod server;
 mod transfer;
 mod websocket;
@@ -29,9 +35,15 @@ mod websocket;
 #[cfg(test)]
 mod tests;
 
+#[cfg(feature = "http2")]
+pub use http2_client::Http2Tls;
 pub use request::{HttpMethod, HttpRequest, RequestError};
 #[cfg(feature = "http2")]
 pub use responsiveness::RESPONSIVENESS;
+#[cfg(feature = "http2")]
+pub use responsiveness_test::{
+    LoadOrder, ResponsivenessTarget, ResponsivenessTargetError, ResponsivenessTest, ResponsivenessTestConfig,
+};
 pub use server::{HttpServer, test_request};
 
 use linerate_model::sniff::Match;

@@ -18,14 +18,14 @@ mod transfer;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use http::{Method, Response, StatusCode, header};
+use http::{Method, Response, StatusCode, Uri, header};
 use linerate_model::sniff::Match;
 use linerate_model::{Direction, ForeignText};
 use linerate_units::{Span, Timestamp};
 use serde_json::json;
 
 use super::RESPONSIVENESS_NAME as TOOL;
-use super::http2::Http2Request;
+use super::http2::{Http2Request, PREFACE};
 use super::server::Ends;
 use super::transfer::{Encryption, is_due};
 use crate::stand_in::{Input, Link, LinkOptions, Output, RunId, StandIn, StreamCounts};
@@ -35,7 +35,7 @@ use link::LoadedLink;
 use transfer::Http2Transfer;
 
 /// Port of the server when none is given: none of the programs has one.
-const PORT: u16 = 5202;
+pub(super) const PORT: u16 = 5202;
 
 /// Clients that measure responsiveness in the table of tools.
 pub static RESPONSIVENESS: Tool = Tool {
@@ -46,9 +46,6 @@ pub static RESPONSIVENESS: Tool = Tool {
     refusal: crate::no_refusal,
     options: &[],
 };
-
-/// What a client of HTTP/2 sends first (RFC 9113, section 3.4).
-const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// The paths that the draft calls small and large download, and upload.
 const CONFIG_PATH: &str = "/.well-known/nq";
@@ -79,8 +76,8 @@ fn sniff(start: &[u8]) -> Match {
 }
 
 /// Where a client finds what it measures with, as the program asks for it at a host and port.
-fn configuration(authority: &str) -> String {
-    let url = |path: &str| format!("https://{authority}{path}");
+fn configuration(scheme: &str, authority: &str) -> String {
+    let url = |path: &str| format!("{scheme}://{authority}{path}");
     let (small, large, upload) = (url(SMALL_PATH), url(LARGE_PATH), url(UPLOAD_PATH));
     // The draft has renamed the fields; programs read the older or the newer ones.
     json!({
@@ -176,8 +173,7 @@ impl ResponsivenessServer {
             (&Method::GET, LARGE_PATH) => Direction::Download,
             (&Method::POST | &Method::PUT, UPLOAD_PATH) => Direction::Upload,
             (method, path) => {
-                let authority = head.uri.authority().map_or("", http::uri::Authority::as_str);
-                let (status, kind, content) = small_response(method, path, authority);
+                let (status, kind, content) = small_response(method, path, &head.uri);
                 transfer::respond(&mut respond, &response(status, kind), content);
                 return self.probed(now, link);
             }
@@ -425,12 +421,14 @@ fn busy() -> Response<()> {
 }
 
 /// The response to a request that moves nothing: status, content type, content.
-fn small_response(method: &Method, path: &str, authority: &str) -> (StatusCode, &'static str, Vec<u8>) {
+fn small_response(method: &Method, path: &str, uri: &Uri) -> (StatusCode, &'static str, Vec<u8>) {
     let text = |status, text: &str| (status, TEXT, text.as_bytes().to_vec());
     match (method, path) {
         (&Method::GET, SMALL_PATH) => (StatusCode::OK, "application/octet-stream", b"x".to_vec()),
         (&Method::GET, CONFIG_PATH) => {
-            (StatusCode::OK, "application/json", configuration(authority).into_bytes())
+            let authority = uri.authority().map_or("", http::uri::Authority::as_str);
+            let text = configuration(uri.scheme_str().unwrap_or("https"), authority);
+            (StatusCode::OK, "application/json", text.into_bytes())
         }
         (_, SMALL_PATH | CONFIG_PATH | LARGE_PATH) => {
             text(StatusCode::METHOD_NOT_ALLOWED, "only GET is served here\n")

@@ -4,6 +4,8 @@ mod bodies;
 mod page;
 #[cfg(feature = "http2")]
 mod responsiveness;
+#[cfg(feature = "http2")]
+mod responsiveness_test;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;

@@ -130,7 +130,7 @@ impl VirtualHosts {
                 break;
             }
             let block = running.block(at, now);
-            self.transmit(host, link, block);
+            self.transmit(host, link, block, Span::ZERO);
         }
         let gap = self.hosts[host].flows.get(&flow).map_or(Span::ZERO, VirtualFlow::gap);
         self.later(gap, host, HostEvent::Step(flow));

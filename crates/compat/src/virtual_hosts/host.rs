@@ -2,12 +2,18 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use linerate_model::{Side, Tally};
-use linerate_units::Timestamp;
+use linerate_model::{ResponsivenessReport, Side, Tally};
+use linerate_units::{Span, Timestamp};
 
 use super::engine::VirtualFlow;
 use super::virtual_link::VirtualLink;
-use crate::stand_in::{FlowId, FlowTask, Input, Link, LinkOptions, Planned, StandIn};
+use crate::stand_in::{
+    ConnectionCounts, CountedFlow, FlowId, FlowTask, HostCounts, Input, Link, LinkOptions, Planned, StandIn,
+    StreamCounts,
+};
+
+/// The probes during a flow, or before all of them: when each was sent, and its round-trip time.
+pub(crate) type VirtualLatencies = (Option<FlowId>, Vec<(Timestamp, Option<Span>)>);
 
 /// A host with one tool.
 #[derive(Default)]
@@ -33,6 +39,12 @@ pub(crate) struct VirtualHost {
     pub(crate) plans: Vec<Planned>,
     /// The counts that its peers reported.
     pub(crate) peer_counted: Vec<Tally>,
+    /// The results that the tool counted itself, its latencies, and the responsiveness.
+    pub(crate) counted: Vec<CountedFlow>,
+    pub(crate) latencies: Vec<VirtualLatencies>,
+    pub(crate) responsiveness: Vec<ResponsivenessReport>,
+    /// When the line has carried what was sent.
+    pub(super) line_free: Timestamp,
     /// Options set on accepted connections.
     pub(crate) tuned: Vec<LinkOptions>,
     /// Links whose bytes wait for a flow.
@@ -66,6 +78,24 @@ impl VirtualHost {
         if let Some(tool) = &mut self.tool {
             tool.input(now, input);
         }
+    }
+
+    /// Tells the tool what the kernel has counted on a connection.
+    pub(super) fn look_at(&mut self, now: Timestamp, link: Link) {
+        let counts = self.links.get(&link).map(|wire| {
+            let bytes_acknowledged = wire.acknowledged;
+            let connection = Some(ConnectionCounts { bytes_acknowledged, ..ConnectionCounts::default() });
+            StreamCounts { connection, ..StreamCounts::default() }
+        });
+        self.input(now, Input::LinkCounts { link, counts: counts.as_ref() });
+    }
+
+    /// Tells the tool that half of the time of four cores is used.
+    pub(super) fn look_at_host(&mut self, now: Timestamp) {
+        let used = now.as_ns() / 1_000_000;
+        let cpu = Some([used, 0, used, 2 * used, 0, 0, 0, 0]);
+        let counts = HostCounts { cpu, cores: Some(4), ..HostCounts::default() };
+        self.input(now, Input::Host(&counts));
     }
 
     pub(super) fn note_sent(&mut self, now: Timestamp, link: Link, bytes: &[u8]) {

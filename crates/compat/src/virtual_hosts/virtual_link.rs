@@ -22,6 +22,8 @@ pub(super) struct VirtualLink {
     pub(super) holds: bool,
     pub(super) snd_buf: u64,
     pub(super) rcv_buf: u64,
+    /// Bytes that have arrived at the peer.
+    pub(super) acknowledged: u64,
 }
 
 impl VirtualLink {
@@ -38,6 +40,7 @@ impl VirtualLink {
             holds: false,
             snd_buf: 16_384,
             rcv_buf: 131_072,
+            acknowledged: 0,
         }
     }
 

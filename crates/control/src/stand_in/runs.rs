@@ -6,7 +6,8 @@ use std::net::IpAddr;
 use linerate_compat::stand_in::{CountedFlow, FlowCounts, FlowId, Planned, RunId};
 use linerate_model::{
     Body, BrowserNote, ByteAccounting, Calibration, CaveatKind, Direction, EVENT_SCHEMA, FlowOutcome,
-    HostInfo, Outcome, ProbePhase, RunStart, Side, SideSettings, SizePoint, Tally, World,
+    HostInfo, Outcome, ProbePhase, ResponsivenessReport, RunLabels, RunStart, Side, SideSettings, SizePoint,
+    Tally, World,
 };
 use linerate_proto::Ended;
 use linerate_sock::{Mono, clock};
@@ -38,10 +39,30 @@ pub struct StoredRun {
     pub name: String,
     /// Wall-clock start, RFC 3339.
     pub started_at: String,
+    /// The name and the notes that its user gave it.
+    pub labels: RunLabels,
     /// Receive the events; they are dropped when the run ends.
     pub sinks: Vec<Box<dyn Sink>>,
     /// The stored calibration of this host; absent if it was never calibrated.
     pub calibration: Option<Box<Calibration>>,
+}
+
+/// A run that is not stored.
+#[derive(Debug)]
+pub struct UnstoredRun {
+    /// Its id.
+    pub name: String,
+    /// Wall-clock start, RFC 3339.
+    pub started_at: String,
+    /// The stored calibration of this host; absent if it was never calibrated.
+    pub calibration: Option<Box<Calibration>>,
+}
+
+impl From<UnstoredRun> for StoredRun {
+    fn from(run: UnstoredRun) -> Self {
+        let UnstoredRun { name, started_at, calibration } = run;
+        Self { name, started_at, labels: RunLabels::default(), sinks: Vec::new(), calibration }
+    }
 }
 
 /// What the logs of all runs of a stand-in have in common.
@@ -101,6 +122,9 @@ impl<'a> Runs<'a> {
             target: format!("{peer} ({})", planned.tool).into(),
             spec: planned.spec.clone(),
         })));
+        if !kept.labels.is_empty() {
+            log.note(Body::Labelled(kept.labels));
+        }
         let here = HostInfo {
             calibration: kept.calibration,
             ..host::host_info_at_once(ends.map(|(local, _)| local.ip()))
@@ -229,6 +253,16 @@ impl<'a> Runs<'a> {
         if let Some(report) = round_trips(phase, probes, grid) {
             run.log.note_from(run.here(), Body::Latency { flow, report });
         }
+    }
+
+    /// Logs a responsiveness.
+    pub(super) fn responsiveness(&mut self, run: RunId, report: Box<ResponsivenessReport>) {
+        let Some(run) = self.open.get_mut(&run) else { return };
+        let is_known = run.log.record().caveats.iter().any(|caveat| caveat.kind == CaveatKind::Encrypted);
+        if report.encrypted && !is_known {
+            run.log.warn(None, CaveatKind::Encrypted, ENCRYPTED.to_owned());
+        }
+        run.log.note_from(run.here(), Body::Responsiveness(report));
     }
 
     pub(super) fn browser(&mut self, flow: FlowId, note: BrowserNote) {

@@ -15,7 +15,8 @@ pub(crate) struct ForwardingSink(pub(crate) Sender<Event>);
 impl LogStore for ForwardingSink {
     fn open(&self, planned: &Planned, _: Option<IpAddr>) -> Option<StoredRun> {
         let (name, started_at) = (planned.run.0.to_string(), String::new());
-        Some(StoredRun { name, started_at, sinks: vec![Box::new(self.clone())], calibration: None })
+        let (labels, sinks) = (linerate_model::RunLabels::default(), vec![Box::new(self.clone()) as _]);
+        Some(StoredRun { name, started_at, labels, sinks, calibration: None })
     }
 }
 

@@ -11,7 +11,7 @@ use crate::figure::{FlowFigure, caveats, imported};
 use crate::quantity::{ABSENT, in_unit, known_to, or_absent};
 use crate::text::{heading, results};
 use crate::text_flow::{cause, ceilings, details, plural, steps};
-use crate::{intervals, ports, sizes, transactions};
+use crate::{intervals, ports, responsiveness, sizes, transactions};
 
 /// Largest number of rows in the table of intervals.
 const MAX_ROWS: u64 = 60;
@@ -31,6 +31,9 @@ pub(super) fn section(record: &RunRecord, figures: &mut PageCharts, alone: bool)
         }
         @if !series && !record.flows.is_empty() {
             div id=[named("results")] { (table(&results(record), results_caption(record))) }
+        }
+        @for (name, text) in responsiveness::lines(record) {
+            p.responsiveness { "Responsiveness under load, " (name) ": " (text) }
         }
         @if series {
             div id=[named("curves")] { @for flow in &record.flows {

@@ -6,8 +6,8 @@ use linerate_model::flow::FlowId;
 use linerate_model::{
     AccountingStep, ByteAccounting, Caveat, Ceiling, CeilingShare, DelayBucket, Digest, Direction, Effective,
     Finding, FollowUp, ForeignText, GroupPlace, GroupStart, HostInfo, Limit, LossBursts, Outcome, PortSample,
-    ProbeTransport, Sample, SideSettings, SizeCurve, SizePoint, Steady, TestSpec, TransactionTimes,
-    Transport, Uncertainty, World,
+    ProbeTransport, ResponsivenessReport, Sample, SideSettings, SizeCurve, SizePoint, Steady, TestSpec,
+    TransactionTimes, Transport, Uncertainty, World,
 };
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 use serde::Serialize;
@@ -36,6 +36,9 @@ section! {
         /// The ports of an emulated network, one entry for each phase and port; absent on real hosts.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         ports: Vec<PortSection>,
+        /// Responsiveness under load, in each combination of directions that was loaded; absent in other tests.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        responsiveness: Vec<ResponsivenessReport>,
         /// Caveats of the whole run.
         caveats: Vec<Caveat>,
     }

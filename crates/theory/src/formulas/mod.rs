@@ -11,6 +11,7 @@ pub mod framing;
 pub mod host;
 pub mod lag;
 pub mod queueing;
+pub mod responsiveness;
 pub mod rfc2544;
 pub mod rfc6349;
 pub mod rfc8337;

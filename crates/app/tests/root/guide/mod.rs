@@ -81,6 +81,7 @@ pages! {
     python = "docs/guide/python.md",
     read_the_verdict = "docs/guide/read-the-verdict.md",
     report = "docs/guide/report.md",
+    responsiveness = "docs/guide/responsiveness.md",
     rust = "docs/guide/rust.md",
     scripts_and_json = "docs/guide/scripts-and-json.md",
     serve_safely = "docs/guide/serve-safely.md",

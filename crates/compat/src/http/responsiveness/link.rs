@@ -1,57 +1,24 @@
 //! A connection: its requests, and what is moved over it in each direction.
 
-use std::collections::VecDeque;
-
 use http::Response;
 use linerate_model::Direction;
 use linerate_model::flow::StreamCounts;
 use linerate_units::Timestamp;
 
-use super::super::body_totals::{BodyReading, BodySums};
+use super::super::acknowledged::{LinkLoad, MIN_ROOM, SendRoom, SentBodies};
+use super::super::body_totals::BodyReading;
 use super::super::http2::Http2Connection;
 use super::super::server::Ends;
 use super::IDLE_TIMEOUT;
 use super::transfer::{BodyStep, Http2Transfer};
 
-/// Least and most bytes that wait in this program for a connection, and half of those that wait in its socket: a response
-/// of one byte waits behind them. The socket reports room when half of its bytes are sent, so the path stays busy for 5 ms
-/// until this program has the CPU.
-const MIN_ROOM: usize = 2 << 10;
-const MAX_ROOM: usize = 256 << 10;
-
-/// The path needs a twentieth of the time between two readings for them, 5 ms.
-const ROOM_SHARE: u64 = 20;
-
 /// Most bytes that a peer may send before it reads what answers them.
 const MAX_UNREAD: usize = 256 << 10;
 
-/// Most marks of what was sent and not acknowledged.
-const MAX_MARKS: usize = 4_096;
-
-/// Least and most bytes of a part of a body: nothing else passes between them.
-const MIN_PART: usize = 1 << 10;
-const MAX_PART: usize = 16 << 10;
-
-/// The end of what was passed to the kernel at once.
-#[derive(Debug, Clone, Copy, Default)]
-struct SentMark {
-    /// Bytes of TCP since the connection came.
-    encrypted: u64,
-    /// Bytes of bodies among them.
-    bodies: u64,
-}
-
-/// The payload of one direction, from the first body to the end of the last one.
+/// The payload of one direction.
 #[derive(Debug)]
-struct LinkLoad {
-    direction: Direction,
-    first_at: Timestamp,
-    last_at: Timestamp,
-    /// What had been acknowledged of the bodies of a download before it.
-    acknowledged_before: u64,
-    bytes: u64,
-    /// What the kernel had counted on the connection before it; absent before the first reading.
-    before: Option<StreamCounts>,
+struct ClosingLoad {
+    load: LinkLoad,
     /// Whether its last body is over, and it waits for its last counts.
     is_ending: bool,
 }
@@ -64,22 +31,13 @@ pub(super) struct LoadedLink {
     /// Number of the client whose bodies it carries.
     pub(super) client: Option<u16>,
     pub(super) transfers: Vec<Http2Transfer>,
-    loads: Vec<LinkLoad>,
+    loads: Vec<ClosingLoad>,
     /// Whether what was sent last is not in the socket yet.
     is_sending: bool,
-    /// The marks up to the first that is acknowledged.
-    marks: VecDeque<SentMark>,
-    sent: SentMark,
-    acknowledged: SentMark,
-    /// What the kernel had counted as acknowledged when the connection came.
-    handshake: Option<u64>,
+    sent: SentBodies,
     counts: StreamCounts,
     counted_at: Timestamp,
-    /// The sum of what was sent at the last reading.
-    sent_before: u64,
-    room: usize,
-    /// Whether the socket does not know the room yet.
-    is_resized: bool,
+    room: SendRoom,
     /// Payload since it was last asked for.
     moved: u64,
     /// Whether windows were opened.
@@ -99,15 +57,10 @@ impl LoadedLink {
             transfers: Vec::new(),
             loads: Vec::new(),
             is_sending: false,
-            marks: VecDeque::new(),
-            sent: SentMark::default(),
-            acknowledged: SentMark::default(),
-            handshake: None,
+            sent: SentBodies::default(),
             counts: StreamCounts::default(),
             counted_at: now,
-            sent_before: 0,
-            room: MIN_ROOM,
-            is_resized: true,
+            room: SendRoom::default(),
             moved: 0,
             has_windows: false,
             is_changed: false,
@@ -145,7 +98,7 @@ impl LoadedLink {
 
     /// Whether it carries payload in this direction.
     pub(super) fn has_load_of(&self, direction: Direction) -> bool {
-        self.loads.iter().any(|load| load.direction == direction)
+        self.loads.iter().any(|of| of.load.direction == direction)
     }
 
     /// The peer is gone.
@@ -177,19 +130,12 @@ impl LoadedLink {
         for transfer in self.transfers.iter_mut().filter(|transfer| !transfer.has_begun()) {
             transfer.begin(now, head);
             let direction = transfer.direction;
-            match self.loads.iter_mut().find(|load| load.direction == direction) {
-                Some(load) => load.is_ending = false,
+            match self.loads.iter_mut().find(|of| of.load.direction == direction) {
+                Some(of) => of.is_ending = false,
                 None => {
                     self.is_changed = true;
-                    self.loads.push(LinkLoad {
-                        direction,
-                        first_at: now,
-                        last_at: now,
-                        acknowledged_before: self.acknowledged.bodies,
-                        bytes: 0,
-                        before: None,
-                        is_ending: false,
-                    });
+                    let load = LinkLoad::new(now, direction, self.sent.acknowledged());
+                    self.loads.push(ClosingLoad { load, is_ending: false });
                 }
             }
         }
@@ -200,16 +146,15 @@ impl LoadedLink {
         let mut has_moved = false;
         let loads = &mut self.loads;
         let moved = &mut self.moved;
-        let part = (self.room / 2).clamp(MIN_PART, MAX_PART);
+        let part = self.room.part();
         self.transfers.retain_mut(|transfer| match transfer.step(now, part) {
             BodyStep::Nothing => true,
             BodyStep::Moved(count) => {
                 has_moved = true;
                 *moved += count;
-                let upload = loads.iter_mut().find(|load| load.direction == Direction::Upload);
-                if let Some(load) = upload.filter(|_| transfer.direction == Direction::Upload) {
-                    load.bytes += count;
-                    load.last_at = now;
+                let upload = loads.iter_mut().find(|of| of.load.direction == Direction::Upload);
+                if let Some(of) = upload.filter(|_| transfer.direction == Direction::Upload) {
+                    of.load.read(now, count);
                 }
                 true
             }
@@ -226,9 +171,9 @@ impl LoadedLink {
     }
 
     fn end_idle_loads(&mut self) {
-        for load in &mut self.loads {
-            let is_moving = self.transfers.iter().any(|transfer| transfer.direction == load.direction);
-            if !is_moving && !std::mem::replace(&mut load.is_ending, true) {
+        for of in &mut self.loads {
+            let is_moving = self.transfers.iter().any(|transfer| transfer.direction == of.load.direction);
+            if !is_moving && !std::mem::replace(&mut of.is_ending, true) {
                 self.is_changed = true;
             }
         }
@@ -241,13 +186,8 @@ impl LoadedLink {
         }
         let bytes = self.connection.queue.take()?;
         self.is_sending = true;
-        self.sent.encrypted += self.ends.encryption.encrypted_bytes(bytes.len() as u64);
-        self.sent.bodies = self.connection.queue.bodies_taken();
-        if self.marks.len() >= MAX_MARKS {
-            // This write and the last one have one mark then.
-            self.marks.pop_back();
-        }
-        self.marks.push_back(self.sent);
+        let encrypted = self.ends.encryption.encrypted_bytes(bytes.len() as u64);
+        self.sent.wrote(encrypted, self.connection.queue.bodies_taken());
         Some(bytes)
     }
 
@@ -266,84 +206,40 @@ impl LoadedLink {
             self.take_counts(now, counts);
         }
         let readings: Vec<_> = self.ended().collect();
-        self.loads.retain(|load| !load.is_ending);
+        self.loads.retain(|of| !of.is_ending);
         readings
     }
 
     fn take_counts(&mut self, now: Timestamp, counts: &StreamCounts) {
         (self.counts, self.counted_at) = (*counts, now);
-        let acknowledged = counts.connection.map(|connection| connection.bytes_acknowledged);
-        let handshake = *self.handshake.get_or_insert(acknowledged.unwrap_or_default());
-        if let Some(acknowledged) = acknowledged {
-            self.acknowledge(acknowledged.saturating_sub(handshake));
-        }
-        for load in &mut self.loads {
-            if load.before.is_none() {
-                // What was in flight at its begin belongs to no load.
-                load.acknowledged_before = self.acknowledged.bodies;
-                load.before = Some(*counts);
-            }
-            if load.direction == Direction::Download {
-                let bytes = self.acknowledged.bodies.saturating_sub(load.acknowledged_before);
-                if bytes > load.bytes {
-                    (load.bytes, load.last_at) = (bytes, now);
-                }
-            }
+        self.sent.counted(counts);
+        let acknowledged = self.sent.acknowledged();
+        for ClosingLoad { load, .. } in &mut self.loads {
+            load.counted(now, counts, (load.direction == Direction::Download).then_some(acknowledged));
         }
     }
 
-    /// Notes that the time between two readings has passed: what waits depends on the rate.
+    /// Notes that the time between two readings has passed.
     pub(super) fn resize(&mut self) {
-        let sent = (self.sent.encrypted - self.sent_before) / ROOM_SHARE;
-        self.sent_before = self.sent.encrypted;
-        let room = usize::try_from(sent).unwrap_or(MAX_ROOM).clamp(MIN_ROOM, MAX_ROOM).next_power_of_two();
-        self.is_resized |= room != self.room;
-        self.room = room;
-        self.connection.queue.set_room(room);
+        self.connection.queue.set_room(self.room.resize(self.sent.sent()));
     }
 
     /// Takes the new limit of what waits in the socket, bytes, if it has changed.
     pub(super) fn take_room(&mut self) -> Option<u64> {
-        std::mem::take(&mut self.is_resized).then_some(2 * self.room as u64)
-    }
-
-    /// Notes that the peer's kernel has acknowledged this number of bytes.
-    fn acknowledge(&mut self, encrypted: u64) {
-        while let Some(mark) = self.marks.front().copied().filter(|mark| mark.encrypted <= encrypted) {
-            self.acknowledged = mark;
-            self.marks.pop_front();
-        }
-        // Of what was sent at once, bodies are everywhere the same part.
-        if let Some(next) = self.marks.front() {
-            let (from, length) = (self.acknowledged, next.encrypted - self.acknowledged.encrypted);
-            let part = encrypted.saturating_sub(from.encrypted).min(length);
-            let bodies = u128::from(next.bodies - from.bodies) * u128::from(part) / u128::from(length.max(1));
-            let bodies = from.bodies + u64::try_from(bodies).unwrap_or(0);
-            self.acknowledged = SentMark { encrypted: from.encrypted + part, bodies };
-        }
+        self.room.take()
     }
 
     /// What is known of each direction.
     pub(super) fn readings(&self) -> impl Iterator<Item = (Direction, BodyReading)> {
-        self.loads.iter().map(|load| (load.direction, self.reading(load)))
+        self.loads.iter().map(|of| (of.load.direction, self.reading(of)))
     }
 
     fn ended(&self) -> impl Iterator<Item = (Direction, BodyReading)> {
-        self.loads.iter().filter(|load| load.is_ending).map(|load| (load.direction, self.reading(load)))
+        self.loads.iter().filter(|of| of.is_ending).map(|of| (of.load.direction, self.reading(of)))
     }
 
-    fn reading(&self, load: &LinkLoad) -> BodyReading {
-        let before = load.before.unwrap_or(self.counts);
-        let now = StreamCounts {
-            retransmits: self
-                .counts
-                .retransmits
-                .map(|now| now.saturating_sub(before.retransmits.unwrap_or(0))),
-            ..self.counts
-        };
-        let transit = self.counted_at.max(load.first_at) - load.first_at;
-        let sums = BodySums::new(load.bytes, transit, &before, &now);
-        BodyReading { first_at: load.first_at, last_at: load.last_at, sums, rtt: self.counts.rtt }
+    fn reading(&self, of: &ClosingLoad) -> BodyReading {
+        of.load.reading(&self.counts, self.counted_at)
     }
 
     /// Takes the payload that was moved since the last call.

@@ -1,6 +1,5 @@
 //! A body of a request or a response in transit.
 
-use std::sync::OnceLock;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
@@ -9,23 +8,9 @@ use h2::{Reason, RecvStream, SendStream};
 use http::Response;
 use linerate_model::Direction;
 use linerate_units::Timestamp;
-use rand::rngs::StdRng;
-use rand::{RngCore, SeedableRng};
 
+use super::super::http2::write_part;
 use super::{LARGE_BYTES, STALL_TIMEOUT};
-
-/// Bytes of a block, which a download repeats. Nothing on the path can compress it.
-const BLOCK_BYTES: usize = 64 << 10;
-
-fn block() -> Bytes {
-    static BLOCK: OnceLock<Bytes> = OnceLock::new();
-    let made = BLOCK.get_or_init(|| {
-        let mut block = vec![0; BLOCK_BYTES];
-        StdRng::seed_from_u64(1).fill_bytes(&mut block);
-        Bytes::from(block)
-    });
-    made.clone()
-}
 
 /// Sends a whole response.
 pub(super) fn respond(to: &mut SendResponse<Bytes>, head: &Response<()>, content: Vec<u8>) {
@@ -129,18 +114,13 @@ impl Http2Transfer {
         if stream.poll_reset(&mut context).is_ready() {
             return BodyStep::Over;
         }
-        let wanted = usize::try_from(self.left).unwrap_or(part).min(part).min(BLOCK_BYTES);
-        stream.reserve_capacity(wanted);
-        let count = stream.capacity().min(wanted);
-        if count == 0 {
-            return BodyStep::Nothing;
-        }
-        self.left = self.left.saturating_sub(count as u64);
-        let is_last = self.left == 0;
-        match stream.send_data(block().slice(..count), is_last) {
-            Ok(()) if is_last => BodyStep::Over,
-            Ok(()) => BodyStep::Moved(count as u64),
-            Err(_) => BodyStep::Over,
+        match write_part(stream, part, Some(self.left)) {
+            Some(0) => BodyStep::Nothing,
+            Some(count) => {
+                self.left -= count;
+                if self.left == 0 { BodyStep::Over } else { BodyStep::Moved(count) }
+            }
+            None => BodyStep::Over,
         }
     }
 

@@ -40,6 +40,7 @@ pub(super) fn new_world(server: Iperf3ServerConfig, clients: Vec<Box<dyn StandIn
         stops: [Span::from_ms(1), Span::from_ms(30)],
         tcp: StreamCounts { retransmits: Some(3), ..StreamCounts::default() },
         late_retransmits: 0,
+        line: None,
     };
     let server: Box<dyn StandIn> = Box::new(Iperf3Server::new(server));
     VirtualHosts::on(path, SERVER, std::iter::once(server).chain(clients).map(Some).collect())

@@ -55,6 +55,7 @@ impl Driver<'_> {
                 let probes: Vec<_> = probes.into_iter().map(|(at, rtt)| (self.moment(at), rtt)).collect();
                 self.runs.probed(run, flow, &probes);
             }
+            Output::Responsiveness { run, report } => self.runs.responsiveness(run, report),
             Output::Browser { flow, note } => self.runs.browser(flow, *note),
             Output::Counted { run, flow, counted } => self.runs.counted(run, flow, *counted),
             Output::Moved { run, bytes } => self.moved(run, bytes),
@@ -76,7 +77,11 @@ impl Driver<'_> {
 
     fn connect(&mut self, link: Link, port: u16, to: Option<SocketAddr>, mut options: LinkOptions) {
         let addresses = match to {
-            Some(to) => Ok(vec![SocketAddr::new(to.ip(), port)]),
+            Some(mut to) => {
+                // An address with a zone keeps it.
+                to.set_port(port);
+                Ok(vec![to])
+            }
             None => self.core.host.addresses(port, &mut options),
         };
         match addresses {

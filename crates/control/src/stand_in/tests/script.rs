@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use linerate_compat::stand_in::{Input, LinkOptions, Output, Planned, StandIn, Transport};
-use linerate_model::{Event, World};
+use linerate_model::{Event, RunLabels, World};
 use linerate_units::Timestamp;
 
 use crate::stand_in::{Interrupts, Invocation, LogStore, StoredRun, drive};
@@ -115,6 +115,7 @@ pub(crate) struct MemorySink(pub(crate) Arc<Mutex<Vec<Event>>>);
 impl LogStore for MemorySink {
     fn open(&self, planned: &Planned, _: Option<IpAddr>) -> Option<StoredRun> {
         Some(StoredRun {
+            labels: RunLabels::default(),
             name: format!("{}-{}", planned.tool, planned.run.0),
             started_at: "2026-01-01T00:00:00Z".to_owned(),
             sinks: vec![Box::new(self.clone())],

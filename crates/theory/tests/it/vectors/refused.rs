@@ -86,8 +86,6 @@ pub(crate) const WITHOUT_USE: &[(&str, &str)] = &[
     ),
     ("D(i)-D(i-1)", "the engine calculates it per packet in integers, with a worked example in its tests"),
     ("D(i)-min(D)", "delays of single packets are not kept; no output shows it"),
-    ("(60000/((tcp+tls+http)/3)+60000/load)/2", "needs probes on new connections, which no test makes"),
-    ("(60000/((tcp+http)/2)+60000/load)/2", "needs probes on new connections, which no test makes"),
     ("ceil(1+log(1/alpha)/log(k))", "flows that show a second link; no output shows it"),
     ("1/k", "one division; no output shows it"),
     ("R*1448/1538/8/L", "reads per second of a ceiling; records have the counted reads"),

@@ -3,6 +3,7 @@
 use linerate_theory::conversion::transfer_time_s;
 use linerate_theory::delay::round_trips_per_minute;
 use linerate_theory::framing::{IpVersion, frames_per_second};
+use linerate_theory::responsiveness::{ProbeTimes, responsiveness};
 use linerate_theory::rfc8337::{LossTest, packets_to_pass, target_run_length, target_window_packets};
 use linerate_theory::rfc9097::{Feedback, RateAdjustment, TypeB, ip_capacity_bps};
 use linerate_theory::slow_start::burst_queue_bytes;
@@ -37,6 +38,13 @@ fn percentiles(i: &Inputs<'_>) -> Option<Value> {
     let shares = i.list("p")?;
     let found = shares.iter().map(|percent| stats::order::percentile(&samples, percent / 100.0));
     Some(json!(found.collect::<Option<Vec<f64>>>()?))
+}
+
+fn rpm(i: &Inputs<'_>) -> Option<Value> {
+    let seconds = |name: &str| i.number(name).map(|ms| ms / 1e3);
+    let (tcp_s, http_s, loaded_s) = (seconds("tcp")?, seconds("http")?, seconds("load")?);
+    let times = ProbeTimes { tcp_s, tls_s: seconds("tls"), http_s, loaded_s };
+    number(responsiveness(&times).map(|found| found.overall))
 }
 
 pub(crate) const ROWS: &[FormulaCall] = &[
@@ -74,5 +82,7 @@ pub(crate) const ROWS: &[FormulaCall] = &[
     ("lost/sent*100", |i| {
         number(rfc2544::frame_loss_percent(i.number("sent")?, i.number("sent")? - i.number("lost")?))
     }),
+    ("(60000/((tcp+tls+http)/3)+60000/load)/2", rpm),
+    ("(60000/((tcp+http)/2)+60000/load)/2", rpm),
     ("60000/rtt_ms", |i| number(round_trips_per_minute(i.number("rtt_ms")? / 1e3))),
 ];
