@@ -5,8 +5,8 @@ use linerate_model::metrics::Metric;
 use linerate_model::{
     Body, Cause, Caveat, CaveatKind, Ceiling, Confidence, Digest, Direction, Event, Finding, FlowHead,
     FlowPlan, FollowUp, ForeignText, HostInfo, LatencyReport, Limit, Outcome, PortSample, ProbePhase,
-    ProbeTransport, Readings, Rule, RunRecord, Sample, Side, SizeCurve, SizeFit, SizePoint, StreamCounting,
-    Tally, TestSpec, TimeInterval, Transport, UdpTally,
+    ProbeTransport, Readings, ResponsivenessConfidence, ResponsivenessReport, Rule, RunRecord, Sample, Side,
+    SizeCurve, SizeFit, SizePoint, StreamCounting, Tally, TestSpec, TimeInterval, Transport, UdpTally,
 };
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 use proptest::prelude::*;
@@ -183,6 +183,32 @@ fn curve() -> impl Strategy<Value = Body> {
     })
 }
 
+fn responsiveness() -> impl Strategy<Value = Body> {
+    (any::<f64>(), count(), any::<bool>()).prop_map(|(real, count, known)| {
+        let (rpm, time) = (known.then_some(real), known.then_some(Span::from_ns(count)));
+        Body::Responsiveness(Box::new(ResponsivenessReport {
+            loaded: if known { vec![Direction::Download, Direction::Upload] } else { Vec::new() },
+            rpm,
+            foreign_rpm: rpm,
+            loaded_rpm: rpm,
+            idle_rpm: rpm,
+            tcp: time,
+            tls: time,
+            http: time,
+            loaded_http: time,
+            late: time,
+            rate_confidence: ResponsivenessConfidence::Medium,
+            confidence: ResponsivenessConfidence::Low,
+            probes: [count, count],
+            lost: count,
+            connections: u32::MAX,
+            intervals: 0,
+            interval: Span::from_ns(count),
+            encrypted: known,
+        }))
+    })
+}
+
 fn body() -> impl Strategy<Value = Body> {
     prop_oneof![
         size(),
@@ -213,6 +239,7 @@ fn body() -> impl Strategy<Value = Body> {
             also: vec![other]
         }),
         ceilings(),
+        responsiveness(),
         (flow(), ".*", ".*").prop_map(|(flow, because, answer)| Body::FollowUp {
             flow,
             follow_up: FollowUp {

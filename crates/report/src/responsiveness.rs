@@ -53,7 +53,7 @@ fn words(report: &ResponsivenessReport) -> String {
     }
     // What is late for a probe is late for its answer too.
     let late =
-        report.late.filter(|late| report.loaded_http.is_some_and(|time| late.as_ns() * 10 > time.as_ns()));
+        report.late.filter(|late| report.loaded_http.is_some_and(|time| late.as_ns() > time.as_ns() / 10));
     if let Some(late) = late {
         sentences.push(format!(
             "This host is part of it: it sent its probes {late} too late on average, and read answers as late."
@@ -117,8 +117,8 @@ mod tests {
     fn a_stable_result_says_what_it_is_made_of() {
         assert_eq!(
             words(&report()),
-            "1489 round trips per minute (RPM): good. Confidence high. Over new connections 1778 RPM (TCP 33.00 ms, \
-             TLS 34.00 ms, one byte 35.00 ms). Over connections with load 1200 RPM (50.00 ms). Before the load 2993 \
+            "1489 round trips per minute (RPM): good. Confidence high. Over new connections 1778 RPM (TCP 33 ms, \
+             TLS 34 ms, one byte 35 ms). Over connections with load 1200 RPM (50 ms). Before the load 2993 \
              RPM. 83 + 82 probes; up to 16 connections, 8 intervals of 1 s."
         );
     }
@@ -132,7 +132,7 @@ mod tests {
         let said = words(&ResponsivenessReport { confidence: low, rate_confidence: low, ..report() });
         assert!(said.contains("the rate was not stable yet"), "{said}");
         let said = words(&ResponsivenessReport { late: Some(Span::from_ms(9)), ..report() });
-        assert!(said.contains("it sent its probes 9.00 ms too late"), "{said}");
+        assert!(said.contains("it sent its probes 9 ms too late"), "{said}");
         let nothing = ResponsivenessReport {
             rpm: None,
             foreign_rpm: None,

@@ -19,8 +19,13 @@ impl ResponsivenessTest {
             line += &format!("  {} {rate}", direction.name());
         }
         let report = stage.report(now, &self.idle);
-        let rpm = report.rpm.map_or("-".to_owned(), |rpm| format!("{rpm:.0}"));
-        line += &format!("  {rpm} RPM  {} connections\n", stage.loads.len());
+        let rpm = match report.rpm {
+            Some(rpm) => format!("{rpm:.0} RPM"),
+            // From here on, other probes count.
+            None if stage.is_saturated() => "the rate is stable".to_owned(),
+            None => "no answers yet".to_owned(),
+        };
+        line += &format!("  {rpm}  {} connections\n", stage.loads.len());
         self.out.push_back(Output::Complain(line));
     }
 

@@ -113,6 +113,11 @@ impl LoadStage {
         !self.ends.is_empty() || !self.foreign.is_empty()
     }
 
+    /// Whether the rate has been stable.
+    pub(super) fn is_saturated(&self) -> bool {
+        self.saturated.is_some()
+    }
+
     /// When its current interval ends.
     pub(super) fn interval_end(&self) -> Timestamp {
         let last = self.ends.last().copied().unwrap_or(self.began);

@@ -244,6 +244,38 @@ fn a_socket_that_has_enough_to_send_gets_no_more() {
     assert_eq!(serving.join().unwrap().0, 5);
 }
 
+/// On a fast path, it would otherwise send as long as the path takes what it has, while others wait.
+#[test]
+fn a_link_that_carries_load_sends_when_its_turn_comes() {
+    let (sender, port) = port();
+    let mut counted = Vec::new();
+    let server = script(move |input, context| match input {
+        Input::Begin => {
+            let options = options(Transport::Tcp);
+            context.output(Output::Listen { link: CONTROL, port: 0, options });
+        }
+        Input::Opened { link: CONTROL, opened } => sender.send(opened.local.port()).unwrap(),
+        Input::Accepted { link, .. } => {
+            let tuned = LinkOptions { notsent_lowat: Some(1 << 20), ..options(Transport::Tcp) };
+            context.output(Output::Tune { link, options: tuned });
+            context.output(Output::Send { link, bytes: vec![7; 100] });
+            context.output(Output::LookLink { link });
+        }
+        Input::Sent { link } => context.output(Output::LookLink { link }),
+        Input::LinkCounts { counts, .. } => {
+            counted.push(counts.unwrap().connection.unwrap().bytes_sent);
+            if let [before, after] = counted[..] {
+                context.output(Output::Exit(if (before, after) == (0, 100) { 4 } else { 5 }));
+            }
+        }
+        _ => {}
+    });
+    let serving = thread::spawn(move || run(None, server));
+    let client = TcpStream::connect(loopback(port.recv().unwrap()).unwrap()).unwrap();
+    assert_eq!(serving.join().unwrap().0, 4);
+    drop(client);
+}
+
 #[test]
 fn a_discarded_link_causes_no_more_events() {
     let (sender, port) = port();
