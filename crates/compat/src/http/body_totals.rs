@@ -200,7 +200,7 @@ impl BodyTotals {
         let since = sums.combine(before, u64::saturating_sub);
         let mut readings = Readings::default();
         readings.put(flow::BYTES, Bytes::new(since.bytes));
-        // Receivers have none of these.
+        readings.put_some(flow::BITRATE, Bitrate::of(Bytes::new(since.bytes), now - start));
         if since.busy_ns > 0 && since.transit_ns > 0 {
             // In the time in transit: a sender is not idle because its client asks for nothing.
             let interval = (now - start).as_ns();
@@ -246,10 +246,18 @@ impl BodyTotals {
         let sends = (direction == Direction::Upload) == is_client;
         let side = if sends { Side::Sender } else { Side::Receiver };
         let from_origin = |at: Timestamp| Timestamp::from_ns(at.as_ns().saturating_sub(origin.as_ns()));
+        // The requests, and what the windows are opened with, are sent by receivers too.
+        let of_receiver = |sample: &Sample| {
+            let mut readings = Readings::default();
+            readings.put(flow::BYTES, sample.bytes());
+            readings.put_some(flow::BITRATE, sample.readings.get(flow::BITRATE));
+            readings
+        };
         let samples = self.samples.into_iter().map(|sample| Sample {
             side,
             start_ns: from_origin(sample.start_ns),
             end_ns: from_origin(sample.end_ns),
+            readings: if sends { sample.readings } else { of_receiver(&sample) },
             ..sample
         });
         let tally = Tally {
@@ -288,6 +296,27 @@ mod tests {
     fn body(from: u64, until: u64, bytes: u64) -> BodyReading {
         let sums = BodySums { bytes, ..BodySums::default() };
         BodyReading { first_at: at(from), last_at: at(until), sums, rtt: None }
+    }
+
+    /// It sends requests and updates of windows.
+    #[test]
+    fn a_receiver_has_no_readings_of_a_sender() {
+        let names = |is_client: bool| {
+            let mut totals = BodyTotals::default();
+            totals.resume(at(0));
+            let counts = |ms: u64| StreamCounts {
+                connection: Some(ConnectionCounts { busy: Span::from_ms(ms), ..ConnectionCounts::default() }),
+                ..StreamCounts::default()
+            };
+            let sums = BodySums::new(900, Span::from_ms(100), &counts(1), &counts(2));
+            let body = BodyReading { sums, ..body(0, 100, 0) };
+            totals.sample(at(100), std::iter::once(body));
+            totals.add(Some(body));
+            let samples = totals.result(Direction::Download, is_client).unwrap().samples;
+            samples[0].readings.iter().map(|(name, _)| name.to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(true), ["flow.bitrate", "flow.bytes"]);
+        assert!(names(false).contains(&"tcp.busy".to_owned()));
     }
 
     #[test]
@@ -348,6 +377,8 @@ mod tests {
             let get = |metric| sample.readings.get(metric).map(Span::as_ns);
             (sample.start_ns, sample.end_ns, sample.bytes().get(), get(tcp::BUSY), get(tcp::RWND_LIMITED))
         };
+        let rate = samples[0].readings.get(flow::BITRATE).unwrap();
+        assert!((rate.bps() - 1_200.0 * 8.0 / 0.1).abs() < 1e-6, "{rate}");
         let ms = |ms: u64| Some(ms * 1_000_000);
         assert_eq!(
             samples.iter().map(of).collect::<Vec<_>>(),
