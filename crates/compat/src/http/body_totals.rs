@@ -140,6 +140,14 @@ impl BodyRun {
     }
 }
 
+/// What a receiver can say of an interval: the bytes and their rate.
+fn of_receiver(sample: &Sample) -> Readings {
+    let mut readings = Readings::default();
+    readings.put(flow::BYTES, sample.bytes());
+    readings.put_some(flow::BITRATE, sample.readings.get(flow::BITRATE));
+    readings
+}
+
 /// The bodies of one direction.
 #[derive(Debug, Default)]
 pub(super) struct BodyTotals {
@@ -246,19 +254,16 @@ impl BodyTotals {
         let sends = (direction == Direction::Upload) == is_client;
         let side = if sends { Side::Sender } else { Side::Receiver };
         let from_origin = |at: Timestamp| Timestamp::from_ns(at.as_ns().saturating_sub(origin.as_ns()));
-        // The requests, and what the windows are opened with, are sent by receivers too.
-        let of_receiver = |sample: &Sample| {
-            let mut readings = Readings::default();
-            readings.put(flow::BYTES, sample.bytes());
-            readings.put_some(flow::BITRATE, sample.readings.get(flow::BITRATE));
-            readings
-        };
-        let samples = self.samples.into_iter().map(|sample| Sample {
-            side,
-            start_ns: from_origin(sample.start_ns),
-            end_ns: from_origin(sample.end_ns),
-            readings: if sends { sample.readings } else { of_receiver(&sample) },
-            ..sample
+        let samples = self.samples.into_iter().flat_map(|sample| {
+            let sample = Sample {
+                start_ns: from_origin(sample.start_ns),
+                end_ns: from_origin(sample.end_ns),
+                ..sample
+            };
+            // What was acknowledged has arrived. Receivers send requests and updates of windows, which are no load.
+            let of_receiver = Sample { side: Side::Receiver, readings: of_receiver(&sample), ..sample };
+            let of_sender = sends.then_some(sample);
+            of_sender.into_iter().chain([of_receiver])
         });
         let tally = Tally {
             bytes,
@@ -301,7 +306,7 @@ mod tests {
     /// It sends requests and updates of windows.
     #[test]
     fn a_receiver_has_no_readings_of_a_sender() {
-        let names = |is_client: bool| {
+        let names = |is_client: bool, side: Side| {
             let mut totals = BodyTotals::default();
             totals.resume(at(0));
             let counts = |ms: u64| StreamCounts {
@@ -313,10 +318,16 @@ mod tests {
             totals.sample(at(100), std::iter::once(body));
             totals.add(Some(body));
             let samples = totals.result(Direction::Download, is_client).unwrap().samples;
-            samples[0].readings.iter().map(|(name, _)| name.to_owned()).collect::<Vec<_>>()
+            let of_side = samples.iter().filter(|sample| sample.side == side);
+            of_side
+                .flat_map(|s| s.readings.iter().map(|(name, _)| name.to_owned()).collect::<Vec<_>>())
+                .collect::<Vec<_>>()
         };
-        assert_eq!(names(true), ["flow.bitrate", "flow.bytes"]);
-        assert!(names(false).contains(&"tcp.busy".to_owned()));
+        let of_receiver = ["flow.bitrate", "flow.bytes"];
+        assert_eq!(names(true, Side::Receiver), of_receiver);
+        assert_eq!(names(true, Side::Sender), [""; 0]);
+        assert_eq!(names(false, Side::Receiver), of_receiver, "what was acknowledged has arrived");
+        assert!(names(false, Side::Sender).contains(&"tcp.busy".to_owned()));
     }
 
     #[test]
@@ -381,7 +392,7 @@ mod tests {
         assert!((rate.bps() - 1_200.0 * 8.0 / 0.1).abs() < 1e-6, "{rate}");
         let ms = |ms: u64| Some(ms * 1_000_000);
         assert_eq!(
-            samples.iter().map(of).collect::<Vec<_>>(),
+            samples.iter().filter(|sample| sample.side == Side::Sender).map(of).collect::<Vec<_>>(),
             [(at(0), at(100), 1_200, ms(80), ms(40)), (at(100), at(200), 710, ms(60), ms(30)),]
         );
     }
