@@ -185,7 +185,8 @@ fn our_client_finds_the_queues_of_routers_and_that_another_discipline_keeps_them
 /// Answers as nginx does, within TLS and without.
 const NGINX: &str = r#"
 daemon off;
-worker_processes 1;
+# One process, which goes with the test.
+master_process off;
 pid FOLDER/pid;
 error_log stderr warn;
 events { worker_connections 512; }
