@@ -243,7 +243,7 @@ impl LoadStage {
             }
             return LoadStageState::Running;
         }
-        let rpm = self.times(now).and_then(|times| responsiveness(&times));
+        let rpm = self.times(self.window(now)).and_then(|times| responsiveness(&times));
         // An interval without an answer has no responsiveness, and is not stable.
         self.rpms.push(rpm.map_or(0.0, |rpm| rpm.overall));
         if is_stable(&self.rpms) { LoadStageState::Stable } else { LoadStageState::Running }
@@ -256,15 +256,14 @@ impl LoadStage {
         self.saturated.map_or(from, |saturated| from.max(saturated))
     }
 
-    fn counting(&self, now: Timestamp) -> (Vec<ForeignTimes>, Vec<Span>) {
-        let from = self.window(now);
+    fn counting(&self, from: Timestamp) -> (Vec<ForeignTimes>, Vec<Span>) {
         let foreign = self.foreign.iter().filter(|(at, _)| *at > from).map(|(_, times)| *times);
         let loaded = self.loaded.iter().filter(|(at, _)| *at > from).map(|(_, time)| *time);
         (foreign.collect(), loaded.collect())
     }
 
-    fn times(&self, now: Timestamp) -> Option<ProbeTimes> {
-        let (foreign, loaded) = self.counting(now);
+    fn times(&self, from: Timestamp) -> Option<ProbeTimes> {
+        let (foreign, loaded) = self.counting(from);
         let (tcp_s, tls_s, http_s) = foreign_means(&foreign)?;
         let loaded_s = mean(loaded.iter().copied())?;
         Some(ProbeTimes { tcp_s, tls_s, http_s, loaded_s })
@@ -286,12 +285,16 @@ impl LoadStage {
 
     /// What was found until now.
     pub(super) fn report(&self, now: Timestamp, idle: &[ForeignTimes]) -> ResponsivenessReport {
-        let (foreign_probes, loaded_probes) = self.counting(now);
+        // If the time ends when the rate has just become stable, the probes before that are all there are.
+        let last = self.interval.as_ns().saturating_mul(MOVING_AVERAGE_INTERVALS as u64);
+        let last = Timestamp::from_ns(now.as_ns().saturating_sub(last));
+        let from = if self.rpms.is_empty() { last } else { self.window(now) };
+        let (foreign_probes, loaded_probes) = self.counting(from);
         let means = foreign_means(&foreign_probes);
         let loaded_s = mean(loaded_probes.iter().copied());
         // A path that carries nothing is not loaded.
         let has_moved = self.idle_direction().is_none();
-        let found = self.times(now).filter(|_| has_moved).and_then(|times| responsiveness(&times));
+        let found = self.times(from).filter(|_| has_moved).and_then(|times| responsiveness(&times));
         let span = |seconds: f64| Span::from_secs_f64(seconds);
         let enough = |count: usize, is_stable: bool| match (is_stable, count >= MOVING_AVERAGE_INTERVALS) {
             (true, _) => ResponsivenessConfidence::High,
@@ -302,7 +305,7 @@ impl LoadStage {
         let late = Timestamp::from_ns(now.as_ns().saturating_sub(self.interval.as_ns()));
         let waiting = self.loads.values().flat_map(LoadConnection::waiting);
         let waiting = waiting.chain(self.fetches.values().map(Fetch::began)).filter(|began| *began < late);
-        let failed = self.lost.iter().filter(|at| **at > self.window(now));
+        let failed = self.lost.iter().filter(|at| **at > from);
         ResponsivenessReport {
             loaded: self.directions.clone(),
             rpm: found.map(|found| found.overall),
@@ -313,8 +316,7 @@ impl LoadStage {
             tls: means.and_then(|(_, tls, _)| span(tls?)),
             http: means.and_then(|(.., http)| span(http)),
             loaded_http: loaded_s.and_then(span),
-            late: mean(self.late.iter().filter(|(at, _)| *at > self.window(now)).map(|(_, late)| *late))
-                .and_then(span),
+            late: mean(self.late.iter().filter(|(at, _)| *at > from).map(|(_, late)| *late)).and_then(span),
             rate_confidence: enough(self.ends.len(), self.saturated.is_some()),
             confidence: enough(self.rpms.len(), is_stable(&self.rpms)),
             probes: [foreign_probes.len() as u64, loaded_probes.len() as u64],
@@ -369,6 +371,8 @@ mod tests {
         assert_eq!((found.probes, found.lost), ([2, 2], 1), "of the last four seconds");
         assert_eq!((found.tcp, found.loaded_http), (Some(Span::from_ms(30)), Some(Span::from_ms(30))));
         stage.saturated = Some(at(6_500));
+        assert_eq!(stage.report(at(8_500), &[]).probes, [2, 2], "no interval has ended since then");
+        stage.rpms.push(1_000.0);
         assert_eq!(stage.report(at(8_500), &[]).probes, [1, 1], "since then");
         assert_eq!(stage.report(at(20_000), &[]).probes, [0, 0]);
         let failed = stage.handshakes().iter().filter(|(_, time)| time.is_none()).count();
