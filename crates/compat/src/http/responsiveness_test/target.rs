@@ -1,7 +1,7 @@
 //! The server, as a user types it.
 
 use http::Uri;
-use linerate_model::ForeignText;
+use linerate_model::{ForeignText, split_host_and_port};
 
 use super::super::responsiveness::PORT;
 use super::urls::{CONFIG_PATH, port_of};
@@ -44,23 +44,14 @@ impl ResponsivenessTarget {
     }
 
     fn of_host(typed: &str, port: Option<u16>) -> Option<Self> {
-        // More than one colon without brackets is an address of IPv6.
-        let (host, typed_port) = match typed.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-            Some((host, "")) => (host, None),
-            Some((host, rest)) => (host, Some(rest.strip_prefix(':')?)),
-            None => match typed.split_once(':') {
-                Some((host, port)) if !port.contains(':') => (host, Some(port)),
-                _ => (typed, None),
-            },
-        };
-        let typed_port = typed_port.map(str::parse).transpose().ok()?;
-        let port = port.or(typed_port).unwrap_or(PORT);
+        let (host, port) = split_host_and_port(typed, port)?;
+        let port = port.unwrap_or(PORT);
         let name = host.split('%').next().unwrap_or_default();
         let name = if name.contains(':') { format!("[{name}]") } else { name.to_owned() };
         let found = Self::read(&format!("https://{name}:{port}{CONFIG_PATH}"))?;
         // A host with a path would be an address.
         let is_host = found.port == port && found.uri.path() == CONFIG_PATH;
-        is_host.then(|| Self { host: host.to_owned(), ..found })
+        is_host.then(|| Self { host, ..found })
     }
 
     fn read(typed: &str) -> Option<Self> {
