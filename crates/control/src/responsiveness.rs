@@ -64,8 +64,13 @@ pub fn measure_responsiveness(
     request: ResponsivenessRequest<'_>,
 ) -> Result<MeasuredResponsiveness, ControlError> {
     let ResponsivenessRequest { target, trust, options, labels, unstored, progress, .. } = request;
-    let seen = Arc::new(SeenFingerprint::default());
-    let trust = trust.filter(|_| target.is_encrypted()).map(|trust| seen.watching(trust));
+    let (trust, seen) = match trust.filter(|_| target.is_encrypted()) {
+        Some(ServerTrust::Fingerprint(check)) => {
+            let seen = Arc::new(SeenFingerprint { check, shown: Mutex::new(None) });
+            (Some(ServerTrust::Fingerprint(Arc::clone(&seen) as _)), Some(seen))
+        }
+        other => (other, None),
+    };
     let tls = trust.as_ref().map(|trust| tls_client(trust, &target)).transpose()?;
     let shows_progress = progress.is_some();
     let config = ResponsivenessTestConfig {
@@ -111,8 +116,8 @@ pub fn measure_responsiveness(
     if events.is_empty() && signal.is_none() {
         return Err(ControlError::Server(String::from_utf8_lossy(&complaints.text).trim().to_owned()));
     }
-    if !events.is_empty() {
-        seen.remember()?;
+    if let Some(seen) = seen.filter(|_| !events.is_empty()) {
+        seen.remember_shown()?;
     }
     let is_stored = store.is_stored.into_inner();
     Ok(MeasuredResponsiveness { record: RunRecord::fold(&events), events, is_stored, signal })
@@ -120,10 +125,10 @@ pub fn measure_responsiveness(
 
 fn order_of(options: &ResponsivenessOptions) -> LoadOrder {
     match (options.sequential, options.download, options.upload) {
-        (true, ..) => LoadOrder::OneByOne,
+        (true, ..) => LoadOrder::Sequential,
         (_, true, _) => LoadOrder::Only(Direction::Download),
         (.., true) => LoadOrder::Only(Direction::Upload),
-        _ => LoadOrder::Together,
+        _ => LoadOrder::Concurrent,
     }
 }
 
@@ -152,28 +157,17 @@ fn describe(error: rustls::Error) -> String {
 }
 
 /// Remembers a server only when a test with it has begun.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct SeenFingerprint {
-    inner: Mutex<Option<Arc<dyn FingerprintCheck>>>,
+    check: Arc<dyn FingerprintCheck>,
     shown: Mutex<Option<Fingerprint>>,
 }
 
 impl SeenFingerprint {
-    /// The same trust, of which this notes what the server has shown.
-    fn watching(self: &Arc<Self>, trust: ServerTrust) -> ServerTrust {
-        match trust {
-            ServerTrust::Fingerprint(check) => {
-                *locked(&self.inner) = Some(check);
-                ServerTrust::Fingerprint(Arc::clone(self) as Arc<dyn FingerprintCheck>)
-            }
-            other => other,
-        }
-    }
-
-    fn remember(&self) -> Result<(), TlsError> {
-        match (&*locked(&self.inner), *locked(&self.shown)) {
-            (Some(check), Some(shown)) => Ok(check.remember(shown)?),
-            _ => Ok(()),
+    fn remember_shown(&self) -> Result<(), TlsError> {
+        match *locked(&self.shown) {
+            Some(shown) => Ok(self.check.remember(shown)?),
+            None => Ok(()),
         }
     }
 }
@@ -181,15 +175,11 @@ impl SeenFingerprint {
 impl FingerprintCheck for SeenFingerprint {
     fn check(&self, shown: Fingerprint) -> Result<(), UnknownServer> {
         let mut first = locked(&self.shown);
-        // All connections of a test have to be to the same server, also to one that nobody knew before.
-        if let Some(first) = *first {
-            return first.check(shown);
+        // All connections of a test have to be to the same server, also if it was not known before.
+        match *first {
+            Some(first) => first.check(shown),
+            None => self.check.check(shown).map(|()| *first = Some(shown)),
         }
-        if let Some(check) = &*locked(&self.inner) {
-            check.check(shown)?;
-        }
-        *first = Some(shown);
-        Ok(())
     }
 }
 

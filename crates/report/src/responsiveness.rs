@@ -38,7 +38,8 @@ fn words(report: &ResponsivenessReport) -> String {
             report.confidence.name(),
             not_stable(report)
         ),
-        None => "Not known: too few probes were answered.".to_owned(),
+        None if report.probes.contains(&0) => "Not known: too few probes were answered.".to_owned(),
+        None => "Not known: a direction carried no load.".to_owned(),
     }];
     let rpm = |rpm: Option<f64>| or_absent(rpm.map(|rpm| format!("{rpm:.0}")));
     let (new, loaded) = (new_connections(report), or_absent(report.loaded_http));
@@ -147,6 +148,8 @@ mod tests {
         };
         let said = words(&nothing);
         assert!(said.starts_with("Not known: too few probes were answered. 0 + 0 probes;"), "{said}");
+        let said = words(&ResponsivenessReport { rpm: None, loaded_rpm: None, ..report() });
+        assert!(said.starts_with("Not known: a direction carried no load. Over new"), "{said}");
     }
 
     #[test]

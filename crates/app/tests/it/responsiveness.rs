@@ -139,7 +139,7 @@ fn another_server_in_its_place_is_refused() {
     assert_eq!(refused.code, Some(1), "{refused:?}");
     assert!(refused.stderr.contains("is not the one that is remembered"), "{refused:?}");
     assert!(refused.stdout.is_empty(), "{refused:?}");
-    // Whoever knows the certificate needs no memory.
+    // A given fingerprint does not depend on what was remembered.
     let printed = user.server.stderr();
     let line = printed.lines().find(|line| line.contains("SHA-256 fingerprint")).unwrap().to_owned();
     let shown = line.rsplit(' ').next().unwrap();

@@ -1,6 +1,7 @@
 //! HTTP/2 at its client, over bytes that others move, with or without TLS.
 
 use std::future::Future;
+use std::io::{BufRead, Write};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -22,9 +23,6 @@ const MAX_FIELDS_BYTES: u32 = 16 << 10;
 
 /// Most bytes of a stream that the library keeps until they fit into the connection.
 const MAX_KEPT_BYTES: usize = 64 << 10;
-
-/// The name of HTTP/2 within TLS (RFC 9113, section 3.1).
-const ALPN: &[u8] = b"h2";
 
 /// How a client encrypts.
 #[derive(Debug, Clone)]
@@ -106,9 +104,13 @@ impl Http2Client {
         while !bytes.is_empty() {
             let taken = tls.read_tls(&mut bytes).map_err(|error| error.to_string())?;
             let state = tls.process_new_packets().map_err(*describe)?;
-            let mut plain = vec![0; state.plaintext_bytes_to_read()];
-            let read = std::io::Read::read(&mut tls.reader(), &mut plain).unwrap_or(0);
-            self.queue.received(&plain[..read]);
+            let (mut reader, mut read) = (tls.reader(), 0);
+            // It ends when nothing is left, or with an error that says so.
+            while let Ok(plain @ [_, ..]) = reader.fill_buf() {
+                self.queue.received(plain);
+                read = plain.len();
+                reader.consume(read);
+            }
             if state.peer_has_closed() {
                 self.queue.closed();
             }
@@ -116,7 +118,8 @@ impl Http2Client {
                 break;
             }
         }
-        if !tls.is_handshaking() && tls.alpn_protocol() != Some(ALPN) {
+        // Nothing else was offered.
+        if !tls.is_handshaking() && tls.alpn_protocol().is_none() {
             return Err("the server does not speak HTTP/2 (h2) here; check the port".to_owned());
         }
         Ok(())
@@ -161,11 +164,6 @@ impl Http2Client {
         }
     }
 
-    /// Bytes that have arrived and that nothing has read yet.
-    pub(super) fn unread(&self) -> usize {
-        self.queue.unread()
-    }
-
     /// How many round trips the TLS handshake had (RFC 8446, section 4.1.4).
     pub(super) fn handshake_round_trips(&self) -> u64 {
         match &self.channel {
@@ -187,7 +185,7 @@ impl Http2Client {
                 let mut encrypted = Vec::new();
                 // Writing to memory cannot fail.
                 if let Some(plain) = plain {
-                    let _ = std::io::Write::write_all(&mut tls.writer(), &plain);
+                    let _ = tls.writer().write_all(&plain);
                 }
                 while tls.wants_write() && tls.write_tls(&mut encrypted).is_ok_and(|count| count > 0) {}
                 encrypted

@@ -33,7 +33,7 @@ pub(super) fn section(record: &RunRecord, figures: &mut PageCharts, alone: bool)
             div id=[named("results")] { (table(&results(record), results_caption(record))) }
         }
         @for (name, text) in responsiveness::lines(record) {
-            p.responsiveness { "Responsiveness under load, " (name) ": " (text) }
+            p { "Responsiveness under load, " (name) ": " (text) }
         }
         @if series {
             div id=[named("curves")] { @for flow in &record.flows {

@@ -3,7 +3,7 @@
 use linerate_model::Direction;
 use linerate_units::{Bitrate, Timestamp};
 
-use super::stage::index;
+use super::stage::{handshakes, index};
 use super::{RUN, ResponsivenessTest, STAGE_PAUSE, TestEnd, TestPhase};
 use crate::stand_in::{FlowId, Output};
 
@@ -19,12 +19,7 @@ impl ResponsivenessTest {
             line += &format!("  {} {rate}", direction.name());
         }
         let report = stage.report(now, &self.idle);
-        let rpm = match report.rpm {
-            Some(rpm) => format!("{rpm:.0} RPM"),
-            // From here on, other probes count.
-            None if stage.is_saturated() => "the rate is stable".to_owned(),
-            None => "no answers yet".to_owned(),
-        };
+        let rpm = report.rpm.map_or("no answers yet".to_owned(), |rpm| format!("{rpm:.0} RPM"));
         line += &format!("  {rpm}  {} connections\n", stage.loads.len());
         self.out.push_back(Output::Complain(line));
     }
@@ -44,7 +39,7 @@ impl ResponsivenessTest {
         let fetches = std::mem::take(&mut stage.fetches).into_keys();
         self.out.extend(fetches.map(|link| Output::Close { link }));
         for direction in &stage.directions {
-            self.handshakes[index(*direction)].extend(stage.handshakes());
+            self.handshakes[index(*direction)].extend(handshakes(&stage.foreign(), &stage.failed));
         }
         self.looking.clear();
         self.phase = TestPhase::Ending(stage, end);
@@ -92,8 +87,8 @@ impl ResponsivenessTest {
             self.out.push_back(Output::Complain(format!("{trouble}\n")));
         }
         if self.has_run {
-            let idle = self.idle.iter().map(|times| (times.began, Some(times.tcp))).collect();
-            self.out.push_back(Output::Latency { run: RUN, flow: None, probes: idle });
+            let probes = handshakes(&self.idle, &self.idle_failed);
+            self.out.push_back(Output::Latency { run: RUN, flow: None, probes });
             for direction in [Direction::Download, Direction::Upload] {
                 let at = index(direction);
                 let flow = FlowId(u16::try_from(at).unwrap_or_default());

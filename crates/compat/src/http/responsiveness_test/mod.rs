@@ -48,18 +48,18 @@ const STAGE_PAUSE: Span = Span::from_ms(1_000);
 /// Time between two readings of the counts.
 const READ_INTERVAL: Span = Span::from_ms(100);
 
-/// Timeouts of a connection, and of the first request.
+/// Timeouts of a connection, and of a request over a new one.
 const CONNECT_TIMEOUT: Span = Span::from_secs(10);
-const FIRST_TIMEOUT: Span = Span::from_secs(10);
+const ANSWER_TIMEOUT: Span = Span::from_secs(10);
 
 /// Which directions carry load, and when.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LoadOrder {
     /// Both at once.
     #[default]
-    Together,
+    Concurrent,
     /// The download, then the upload.
-    OneByOne,
+    Sequential,
     /// One alone.
     Only(Direction),
 }
@@ -68,8 +68,8 @@ impl LoadOrder {
     fn stages(self) -> Vec<Vec<Direction>> {
         let (download, upload) = (Direction::Download, Direction::Upload);
         match self {
-            Self::Together => vec![vec![download, upload]],
-            Self::OneByOne => vec![vec![download], vec![upload]],
+            Self::Concurrent => vec![vec![download, upload]],
+            Self::Sequential => vec![vec![download], vec![upload]],
             Self::Only(direction) => vec![vec![direction]],
         }
     }
@@ -129,7 +129,8 @@ pub struct ResponsivenessTest {
     next_link: u32,
     rng: StdRng,
     idle: Vec<ForeignTimes>,
-    idle_lost: u64,
+    /// When the requests over the idle path began that were not answered.
+    idle_failed: Vec<Timestamp>,
     totals: [BodyTotals; 2],
     /// The TCP handshakes while each direction carried load.
     handshakes: [Vec<(Timestamp, Option<Span>)>; 2],
@@ -137,6 +138,7 @@ pub struct ResponsivenessTest {
     /// Connections of which the counts were asked for.
     looking: BTreeSet<Link>,
     next_look: Timestamp,
+    /// Whether the run has begun.
     has_run: bool,
     out: VecDeque<Output>,
 }
@@ -153,7 +155,7 @@ impl ResponsivenessTest {
             next_link: 0,
             rng: StdRng::seed_from_u64(config.seed),
             idle: Vec::new(),
-            idle_lost: 0,
+            idle_failed: Vec::new(),
             totals: Default::default(),
             handshakes: Default::default(),
             reports: Vec::new(),
@@ -233,7 +235,7 @@ impl ResponsivenessTest {
         if let TestPhase::Fetching(own, _, until) = &mut self.phase
             && *own == link
         {
-            until.get_or_insert(now + FIRST_TIMEOUT);
+            until.get_or_insert(now + ANSWER_TIMEOUT);
         }
         if let Some(fetch) = self.fetch_of(link) {
             fetch.connection.opened(now, opened);
@@ -366,9 +368,10 @@ impl ResponsivenessTest {
     fn gone(&mut self, now: Timestamp, link: Link, trouble: String) {
         match &mut self.phase {
             TestPhase::Fetching(own, ..) if *own == link => self.fail(now, trouble),
-            TestPhase::Idle(current, next) if current.as_ref().is_some_and(|(own, _)| *own == link) => {
-                (*current, *next) = (None, now + IDLE_PAUSE);
-                self.idle_lost += 1;
+            TestPhase::Idle(current, next) => {
+                let Some((_, fetch)) = current.take_if(|(own, _)| *own == link) else { return };
+                *next = now + IDLE_PAUSE;
+                self.idle_failed.push(fetch.began());
                 if self.idle.is_empty() {
                     self.fail(now, trouble);
                 }
@@ -438,10 +441,10 @@ impl ResponsivenessTest {
         match &mut self.phase {
             TestPhase::Fetching(.., Some(until)) if *until <= now => {
                 let trouble =
-                    format!("no answer from the server for {} s", FIRST_TIMEOUT.as_ns() / 1_000_000_000);
+                    format!("no answer from the server for {} s", ANSWER_TIMEOUT.as_ns() / 1_000_000_000);
                 self.fail(now, trouble);
             }
-            TestPhase::Idle(Some((link, fetch)), _) if fetch.began() + FIRST_TIMEOUT <= now => {
+            TestPhase::Idle(Some((link, fetch)), _) if fetch.began() + ANSWER_TIMEOUT <= now => {
                 let link = *link;
                 self.broken(now, link, "a request over the idle path was not answered".to_owned());
             }
@@ -500,7 +503,7 @@ impl StandIn for ResponsivenessTest {
         match &self.phase {
             TestPhase::Fetching(.., until) => *until,
             TestPhase::Pausing(until) => Some(*until),
-            TestPhase::Idle(Some((_, fetch)), _) => Some(fetch.began() + FIRST_TIMEOUT),
+            TestPhase::Idle(Some((_, fetch)), _) => Some(fetch.began() + ANSWER_TIMEOUT),
             TestPhase::Idle(None, next) => Some(*next),
             TestPhase::Loading(stage) => {
                 let look = if self.looking.is_empty() { Some(self.next_look) } else { None };

@@ -6,7 +6,7 @@ use rand::Rng;
 use super::connection::Fetch;
 use super::load::MAX_SMALL_BYTES;
 use super::stage::MAX_FOREIGN;
-use super::{FIRST_TIMEOUT, IDLE_PROBES, ResponsivenessTest, TestPhase};
+use super::{ANSWER_TIMEOUT, IDLE_PROBES, ResponsivenessTest, TestPhase};
 use crate::stand_in::Link;
 
 impl ResponsivenessTest {
@@ -44,17 +44,17 @@ impl ResponsivenessTest {
         }
     }
 
-    /// Gives up the probes over new connections that nobody answers: others could not be sent.
+    /// Gives up the probes over new connections that were not answered in time, so that further ones can be sent.
     pub(super) fn give_up_probes(&mut self, now: Timestamp) {
         let TestPhase::Loading(stage) = &self.phase else { return };
-        let before = Timestamp::from_ns(now.as_ns().saturating_sub(FIRST_TIMEOUT.as_ns()));
+        let before = Timestamp::from_ns(now.as_ns().saturating_sub(ANSWER_TIMEOUT.as_ns()));
         for link in stage.overdue(before) {
             self.broken(now, link, "a request was not answered".to_owned());
         }
     }
 
     pub(super) fn probe_idle(&mut self, now: Timestamp) {
-        if self.idle.len() + usize::try_from(self.idle_lost).unwrap_or(IDLE_PROBES) >= IDLE_PROBES {
+        if self.idle.len() + self.idle_failed.len() >= IDLE_PROBES {
             return match self.stages.pop_front() {
                 Some(directions) => self.begin_stage(now, directions),
                 None => self.finish(None, 0),

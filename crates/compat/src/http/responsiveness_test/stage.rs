@@ -73,7 +73,7 @@ pub(super) struct LoadStage {
     late: Vec<(Timestamp, Span)>,
     /// When probes failed, and when those over new connections among them had begun.
     lost: Vec<Timestamp>,
-    failed: Vec<Timestamp>,
+    pub(super) failed: Vec<Timestamp>,
     connections: usize,
     /// When the next probe over a new connection is due, and the next one over a loaded one.
     pub(super) next_foreign: Timestamp,
@@ -111,11 +111,6 @@ impl LoadStage {
     /// Whether something was found out.
     pub(super) fn has_load(&self) -> bool {
         !self.ends.is_empty() || !self.foreign.is_empty()
-    }
-
-    /// Whether the rate has been stable.
-    pub(super) fn is_saturated(&self) -> bool {
-        self.saturated.is_some()
     }
 
     /// When its current interval ends.
@@ -230,8 +225,6 @@ impl LoadStage {
         for direction in self.directions.clone() {
             let bytes = self.bytes(direction);
             let goodput = &mut self.goodput[index(direction)];
-            // The counts of a kernel that was not read again may be older.
-            let bytes = bytes.max(goodput.at_ends.last().copied().unwrap_or(0));
             goodput.at_ends.push(bytes);
             let before = from.map_or(0, |at| goodput.at_ends[at]);
             goodput.averages.push(8.0 * (bytes - before) as f64 / seconds);
@@ -249,10 +242,15 @@ impl LoadStage {
         if is_stable(&self.rpms) { LoadStageState::Stable } else { LoadStageState::Running }
     }
 
-    /// The probes whose results count: those that were answered in the last intervals, since the rate was stable.
-    fn window(&self, now: Timestamp) -> Timestamp {
+    /// When the last intervals began that a moving average has.
+    fn last_intervals(&self, now: Timestamp) -> Timestamp {
         let length = self.interval.as_ns().saturating_mul(MOVING_AVERAGE_INTERVALS as u64);
-        let from = Timestamp::from_ns(now.as_ns().saturating_sub(length));
+        Timestamp::from_ns(now.as_ns().saturating_sub(length))
+    }
+
+    /// From when on answered probes count: for the last intervals, since the rate was stable.
+    fn window(&self, now: Timestamp) -> Timestamp {
+        let from = self.last_intervals(now);
         self.saturated.map_or(from, |saturated| from.max(saturated))
     }
 
@@ -269,13 +267,9 @@ impl LoadStage {
         Some(ProbeTimes { tcp_s, tls_s, http_s, loaded_s })
     }
 
-    /// The times of the TCP handshakes, with when they began; absent for those that failed.
-    pub(super) fn handshakes(&self) -> Vec<(Timestamp, Option<Span>)> {
-        let mut probes: Vec<_> =
-            self.foreign.iter().map(|(_, times)| (times.began, Some(times.tcp))).collect();
-        probes.extend(self.failed.iter().map(|began| (*began, None)));
-        probes.sort_unstable_by_key(|(began, _)| *began);
-        probes
+    /// The probes over new connections that were answered.
+    pub(super) fn foreign(&self) -> Vec<ForeignTimes> {
+        self.foreign.iter().map(|(_, times)| *times).collect()
     }
 
     /// The first direction in which nothing was moved.
@@ -286,9 +280,7 @@ impl LoadStage {
     /// What was found until now.
     pub(super) fn report(&self, now: Timestamp, idle: &[ForeignTimes]) -> ResponsivenessReport {
         // If the time ends when the rate has just become stable, the probes before that are all there are.
-        let last = self.interval.as_ns().saturating_mul(MOVING_AVERAGE_INTERVALS as u64);
-        let last = Timestamp::from_ns(now.as_ns().saturating_sub(last));
-        let from = if self.rpms.is_empty() { last } else { self.window(now) };
+        let from = if self.rpms.is_empty() { self.last_intervals(now) } else { self.window(now) };
         let (foreign_probes, loaded_probes) = self.counting(from);
         let means = foreign_means(&foreign_probes);
         let loaded_s = mean(loaded_probes.iter().copied());
@@ -327,6 +319,14 @@ impl LoadStage {
             encrypted: foreign_probes.iter().any(|times| times.tls.is_some()),
         }
     }
+}
+
+/// The times of the TCP handshakes of probes, with when they began; absent for those that failed.
+pub(super) fn handshakes(answered: &[ForeignTimes], failed: &[Timestamp]) -> Vec<(Timestamp, Option<Span>)> {
+    let mut probes: Vec<_> = answered.iter().map(|times| (times.began, Some(times.tcp))).collect();
+    probes.extend(failed.iter().map(|began| (*began, None)));
+    probes.sort_unstable_by_key(|(began, _)| *began);
+    probes
 }
 
 pub(super) fn index(direction: Direction) -> usize {
@@ -375,7 +375,8 @@ mod tests {
         stage.rpms.push(1_000.0);
         assert_eq!(stage.report(at(8_500), &[]).probes, [1, 1], "since then");
         assert_eq!(stage.report(at(20_000), &[]).probes, [0, 0]);
-        let failed = stage.handshakes().iter().filter(|(_, time)| time.is_none()).count();
-        assert_eq!((stage.handshakes().len(), failed), (6, 2), "all of them");
+        let all = handshakes(&stage.foreign(), &stage.failed);
+        assert_eq!((all.len(), all.iter().filter(|(_, time)| time.is_none()).count()), (6, 2));
+        assert!(all.is_sorted_by_key(|(began, _)| *began));
     }
 }

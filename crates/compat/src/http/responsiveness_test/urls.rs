@@ -135,7 +135,7 @@ mod tests {
         assert!(said.contains("small_download_url"), "{said}");
         let text = config(good, good, good).replace("\"version\": 1", "\"version\": 2");
         assert!(TestUrls::read(text.as_bytes(), &asked()).unwrap_err().contains("another version"));
-        // An address for other clients beside the one for this one.
+        // The older name has an address with http, for other clients.
         let text = config(good, good, good).replace(
             "\"small_download_url\"",
             "\"small_https_download_url\": \"http://nq.example/\", \"small_download_url\"",

@@ -67,7 +67,7 @@ fn rates(host: &VirtualHost) -> Vec<(Direction, f64)> {
 
 #[test]
 fn both_directions_are_loaded_until_rate_and_responsiveness_are_stable() {
-    let hosts = measured(config(LoadOrder::Together), 20e6, 0);
+    let hosts = measured(config(LoadOrder::Concurrent), 20e6, 0);
     let report = only_report(&hosts);
     assert_eq!(report.loaded, [Direction::Download, Direction::Upload]);
     let confidence = (report.rate_confidence, report.confidence);
@@ -107,7 +107,7 @@ fn both_directions_are_loaded_until_rate_and_responsiveness_are_stable() {
 
 #[test]
 fn client_and_server_count_the_same_bytes() {
-    let mut hosts = measured(config(LoadOrder::Together), 20e6, 0);
+    let mut hosts = measured(config(LoadOrder::Concurrent), 20e6, 0);
     hosts.pass(Span::from_secs(10));
     let bytes = |host: usize, direction| {
         let counted =
@@ -136,7 +136,7 @@ fn a_queue_in_front_of_the_path_lowers_the_responsiveness_over_new_connections_t
 
 #[test]
 fn directions_can_be_loaded_one_after_the_other() {
-    let hosts = measured(config(LoadOrder::OneByOne), 20e6, 0);
+    let hosts = measured(config(LoadOrder::Sequential), 20e6, 0);
     let client = &hosts.hosts[0];
     assert_eq!((client.exit, client.runs.as_slice()), (Some(0), &[None][..]));
     let loaded: Vec<_> = client.responsiveness.iter().map(|report| report.loaded.clone()).collect();
@@ -148,13 +148,13 @@ fn directions_can_be_loaded_one_after_the_other() {
 
 #[test]
 fn what_is_not_stable_in_time_says_so() {
-    let short = ResponsivenessTestConfig { most_time: Span::from_secs(2), ..config(LoadOrder::Together) };
+    let short = ResponsivenessTestConfig { most_time: Span::from_secs(2), ..config(LoadOrder::Concurrent) };
     let hosts = measured(short, 20e6, 0);
     let report = only_report(&hosts);
     let low = ResponsivenessConfidence::Low;
     assert_eq!((report.rate_confidence, report.confidence, report.intervals), (low, low, 2));
     assert!(report.rpm.is_some());
-    let medium = ResponsivenessTestConfig { most_time: Span::from_secs(6), ..config(LoadOrder::Together) };
+    let medium = ResponsivenessTestConfig { most_time: Span::from_secs(6), ..config(LoadOrder::Concurrent) };
     let hosts = measured(medium, 20e6, 0);
     let report = only_report(&hosts);
     assert_eq!(
@@ -167,7 +167,7 @@ fn what_is_not_stable_in_time_says_so() {
 
 #[test]
 fn an_interrupted_test_keeps_what_it_has_measured() {
-    let mut hosts = begun(config(LoadOrder::Together), 20e6, 0);
+    let mut hosts = begun(config(LoadOrder::Concurrent), 20e6, 0);
     hosts.pass(Span::from_ms(5_500));
     hosts.feed(0, Input::Signal(2));
     let client = &hosts.hosts[0];
@@ -178,7 +178,7 @@ fn an_interrupted_test_keeps_what_it_has_measured() {
 
 #[test]
 fn a_server_that_refuses_is_quoted() {
-    let mut hosts = begun(config(LoadOrder::Together), 20e6, 0);
+    let mut hosts = begun(config(LoadOrder::Concurrent), 20e6, 0);
     hosts.hosts[1].admits = false;
     hosts.pass(Span::from_secs(3));
     let client = &hosts.hosts[0];
@@ -188,7 +188,7 @@ fn a_server_that_refuses_is_quoted() {
 
 #[test]
 fn a_server_that_vanishes_ends_the_test() {
-    let mut hosts = begun(config(LoadOrder::Together), 20e6, 0);
+    let mut hosts = begun(config(LoadOrder::Concurrent), 20e6, 0);
     hosts.pass(Span::from_secs(3));
     hosts.feed(1, Input::Signal(15));
     hosts.pass(Span::from_secs(3));
@@ -333,7 +333,7 @@ fn trouble(hosts: &VirtualHosts) -> &str {
 
 #[test]
 fn what_a_server_gets_wrong_is_named() {
-    let both = LoadOrder::Together;
+    let both = LoadOrder::Concurrent;
     let hosts = ended(both, 1, |_| ScriptedAnswer::Whole(404, "nothing \u{1b}[31mhere\nmore"));
     let said = trouble(&hosts);
     assert!(said.starts_with("the server answered 404 Not Found: nothing"), "{said}");
@@ -440,4 +440,20 @@ fn a_pause_of_the_program_does_not_look_like_stability() {
     hosts.now = hosts.now + Span::from_secs(6);
     hosts.pass(Span::from_ms(950));
     assert!(hosts.hosts[0].err.lines().count() <= intervals + 2, "{}", hosts.hosts[0].err);
+}
+
+#[test]
+fn a_request_over_the_idle_path_that_is_not_answered_is_lost_and_the_test_goes_on() {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static ASKED: AtomicU32 = AtomicU32::new(0);
+    let hosts = ended_after(LoadOrder::Only(Direction::Upload), 2, 20, |path| match path {
+        "/.well-known/nq" => ScriptedAnswer::Whole(200, CONFIG),
+        "/small" if ASKED.fetch_add(1, Ordering::Relaxed) == 3 => ScriptedAnswer::Silence,
+        "/small" => ScriptedAnswer::Whole(200, "x"),
+        _ => ScriptedAnswer::TooLarge(u64::MAX),
+    });
+    assert!(only_report(&hosts).idle_rpm.is_some());
+    let (None, idle) = &hosts.hosts[0].latencies[0] else { panic!("{:?}", hosts.hosts[0].latencies) };
+    let lost: Vec<usize> = (0..idle.len()).filter(|at| idle[*at].1.is_none()).collect();
+    assert_eq!((idle.len(), lost), (10, vec![3]));
 }
