@@ -73,10 +73,10 @@ test:
 	@scripts/test-dist-sums.sh
 	$(HEADING) 'tests'
 	@rm -f $(SKIPPED)
-	@$(SIGNALS) cargo test --workspace --no-fail-fast
+	@$(SIGNALS) scripts/cargo-test.sh --workspace --no-fail-fast
 	$(HEADING) 'tests that need root, network namespaces or other programs'
 	@cargo xtask skips
-	@if [ "$$(id -u)" -eq 0 ]; then $(SIGNALS) cargo test --workspace --tests --no-fail-fast -- --ignored; \
+	@if [ "$$(id -u)" -eq 0 ]; then $(SIGNALS) scripts/cargo-test.sh --workspace --tests --no-fail-fast -- --ignored; \
 	else echo 'not run: start make test as root to run them'; fi
 	$(HEADING) 'tests that were skipped: the machine was busy, or a program is missing'
 	@if [ -s $(SKIPPED) ]; then cat $(SKIPPED); else echo none; fi
