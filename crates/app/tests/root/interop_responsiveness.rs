@@ -260,6 +260,7 @@ fn our_client_measures_with_nginx() {
     let config = folder.file("nginx.conf");
     std::fs::write(&config, NGINX.replace("FOLDER", &folder.path().display().to_string())).unwrap();
     let _sink = Process::start(net.exec(LinkSide::B, "python3", &["-c", SINK]));
+    net.await_port(LinkSide::B, 5304, false);
     let _nginx = Process::start(net.exec(LinkSide::B, "nginx", &["-c", &config]));
     eventually("nginx listens", || {
         let url = format!("http://{}:5303/small", LinkSide::B.address());
