@@ -342,7 +342,9 @@ impl AgentSite {
         for action in self.agent.tick(&reading) {
             match action {
                 AgentAction::Send(message) => self.take_message(&message),
-                AgentAction::Start { run, begin_within, .. } => self.take_start(&run, begin_within),
+                AgentAction::Start { run, start_by, .. } => {
+                    self.take_start(&run, start_by.saturating_sub(reading.running));
+                }
                 AgentAction::Stop { run } => {
                     if let Some(active) = self.active.get_mut(&run) {
                         active.is_stopped = true;

@@ -13,7 +13,8 @@ use linerate_proto::fleet::{
     AgentRun, CentreMessage, FleetKey, MessageOrigin, PlainName, PublicFleetKey, open,
 };
 use linerate_runner::{ArchiveWarning, CancelToken, PidFile, PidFileError, run_name};
-use linerate_sock::{clock, thread};
+use linerate_sock::clock::{self, Mono};
+use linerate_sock::thread;
 use linerate_units::Span;
 
 use crate::agent::{AgentAction, AgentFolderError, AgentIdentity, CalendarAgent, ClockReading, DiskFolder};
@@ -306,7 +307,7 @@ impl FleetAgentService {
                 let end = failed("the agent was stopped".to_owned());
                 self.agent.ended(&run.id, end, String::new(), &reading());
             }
-            AgentAction::Start { run, spec, begin_within } => self.start(run, *spec, begin_within),
+            AgentAction::Start { run, spec, start_by } => self.start(run, *spec, mono_of(start_by)),
             AgentAction::Stop { run } => {
                 if let Some(cancel) = self.active.get(run.as_str()) {
                     cancel.cancel();
@@ -317,13 +318,12 @@ impl FleetAgentService {
         }
     }
 
-    fn start(&mut self, run: AgentRun, spec: TestSpec, begin_within: Span) {
+    fn start(&mut self, run: AgentRun, spec: TestSpec, start_by: Mono) {
         self.tell(&AgentServiceNotice::Started(run.clone()));
         let cancel = CancelToken::new();
         self.active.insert(run.id.clone(), cancel.clone());
         let (config, ended) = (self.config.clone(), self.ended.0.clone());
         let (id, substitute) = (run.id.clone(), self.substitute);
-        let start_by = clock::now() + begin_within.as_duration();
         let work = move || {
             let mut log = RunLog::default();
             let work = RunWork {
@@ -384,6 +384,14 @@ impl fmt::Debug for FleetAgentService {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FleetAgentService").field("agent", &self.agent).finish_non_exhaustive()
     }
+}
+
+/// A time of the running clock by the clock that tests use.
+fn mono_of(running: Span) -> Mono {
+    // In this order: if this process waits for the processor between the readings, the time comes earlier, not later.
+    let now = clock::now();
+    let left = running.as_ns().saturating_sub(clock::unadjusted_ns());
+    now + Duration::from_nanos(left)
 }
 
 /// The clocks of this host.

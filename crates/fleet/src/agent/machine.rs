@@ -56,8 +56,8 @@ pub enum AgentAction {
         run: AgentRun,
         /// What it measures.
         spec: Box<TestSpec>,
-        /// How long its traffic may take to begin.
-        begin_within: Span,
+        /// By when its traffic has to begin, by the running clock of the reading.
+        start_by: Span,
     },
     /// Stop this run at once.
     Stop {
@@ -333,7 +333,7 @@ impl CalendarAgent {
         let now = self.clock.now(reading);
         if let Some((now, error)) = now {
             self.stop_overdue(now);
-            self.carry_out(now, error);
+            self.carry_out(now, error, reading.running);
         }
         if reading.running >= self.reports.next() && self.is_settled() {
             self.report(reading);
@@ -369,7 +369,7 @@ impl CalendarAgent {
     }
 
     /// Starts what is due, and notes what can no longer start.
-    fn carry_out(&mut self, now: UnixTime, error: Span) {
+    fn carry_out(&mut self, now: UnixTime, error: Span, running: Span) {
         let Some(calendar) = self.calendar.as_ref().filter(|_| self.refused.is_empty()) else { return };
         let (set_up, settle) = (calendar.set_up, calendar.settle);
         let over = now.after(error) >= calendar.until;
@@ -397,13 +397,13 @@ impl CalendarAgent {
                 // Nothing is on the wire by a calendar that has ended, whatever it says of this run.
                 None => {
                     let run = AgentRun { ends: run.ends.min(until), ..run };
-                    self.start(run, &specs, now, latest.since(now));
+                    self.start(run, &specs, now, running + latest.since(now));
                 }
             }
         }
     }
 
-    fn start(&mut self, run: AgentRun, specs: &[TestSpec], now: UnixTime, begin_within: Span) {
+    fn start(&mut self, run: AgentRun, specs: &[TestSpec], now: UnixTime, start_by: Span) {
         self.memory.runs.insert(run.id.clone(), Some(now));
         // First on the disk, so that an agent that is restarted does not begin it once more.
         let written = self.folder.write(MEMORY_FILE, &self.memory_document());
@@ -414,7 +414,7 @@ impl CalendarAgent {
         }
         let Some(spec) = specs.get(run.spec) else { return };
         self.active.insert(run.id.clone(), ActiveAgentRun { ends: run.ends, begun: now, stopped: None });
-        self.actions.push(AgentAction::Start { spec: Box::new(spec.clone()), run, begin_within });
+        self.actions.push(AgentAction::Start { spec: Box::new(spec.clone()), run, start_by });
         self.reports.at_once();
     }
 

@@ -205,12 +205,12 @@ fn a_run_starts_at_its_time_and_its_result_is_kept_until_it_is_stored() {
     site.at = 11;
     let actions = site.tick();
     assert_eq!(TestSiteAgent::starts(&actions), ["r"]);
-    let AgentAction::Start { begin_within, .. } =
+    let AgentAction::Start { start_by, .. } =
         actions.iter().find(|action| matches!(action, AgentAction::Start { .. })).unwrap()
     else {
         unreachable!()
     };
-    assert_eq!(*begin_within, Span::from_secs(2));
+    assert_eq!(*start_by, Span::from_secs(1000 + 13), "3 s after its start");
     assert_eq!(TestSiteAgent::report_in(&actions).expect("a beginning is reported").begun.len(), 1);
     assert!(TestSiteAgent::starts(&site.tick()).is_empty(), "it begins once");
     site.at = 20;

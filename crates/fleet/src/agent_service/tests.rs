@@ -62,18 +62,7 @@ fn service(folder: &tempfile::TempDir) -> FleetAgentService {
     .unwrap()
 }
 
-#[test]
-fn a_message_that_the_broker_does_not_permit_is_told_once_and_nothing_begins_at_the_end() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut service = service(&folder);
-    let until = clock::now() + Duration::from_secs(60);
-    while !service.broker.is_connected() && !until.has_passed() {
-        service.turn(Duration::from_millis(20));
-    }
-    for _ in 0..3 {
-        service.execute(AgentAction::Send(vec![0; 11]));
-    }
-    assert_eq!(TOO_LARGE.load(Ordering::Relaxed), 1);
+fn start(start_by: Span) -> AgentAction {
     let at = UnixTime::from_ms(0);
     let run = AgentRun {
         id: "r".into(),
@@ -86,9 +75,42 @@ fn a_message_that_the_broker_does_not_permit_is_told_once_and_nothing_begins_at_
         starts: at,
         ends: at,
     };
-    let begin = AgentAction::Start { run, spec: Box::default(), begin_within: Span::from_secs(1) };
+    AgentAction::Start { run, spec: Box::default(), start_by }
+}
+
+#[test]
+fn a_message_that_the_broker_does_not_permit_is_told_once_and_nothing_begins_at_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut service = service(&folder);
+    let until = clock::now() + Duration::from_secs(60);
+    while !service.broker.is_connected() && !until.has_passed() {
+        service.turn(Duration::from_millis(20));
+    }
+    for _ in 0..3 {
+        service.execute(AgentAction::Send(vec![0; 11]));
+    }
+    assert_eq!(TOO_LARGE.load(Ordering::Relaxed), 1);
+    let begin = start(Span::from_secs(1));
     service.stopping = true;
     service.execute(begin);
     assert!(service.active.is_empty());
     assert_eq!(STARTED.load(Ordering::Relaxed), 0);
+}
+
+/// A process may have to wait between the decision and the start: for the disk, or because it is stopped.
+#[test]
+fn the_time_to_begin_counts_from_the_decision() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut service = service(&folder).with_substitute(|run, _| {
+        let reason = if run.start_by.has_passed() { "too late" } else { "in time" };
+        (failed(reason.to_owned()), String::new())
+    });
+    for (start_by, expected) in [
+        (Span::from_ns(clock::unadjusted_ns() - 1), "too late"),
+        (Span::from_ns(clock::unadjusted_ns()) + Span::from_secs(60), "in time"),
+    ] {
+        service.execute(start(start_by));
+        let (_, end, _) = service.ended.1.recv_timeout(Duration::from_secs(60)).unwrap();
+        assert_eq!(end.reason, expected);
+    }
 }

@@ -325,7 +325,8 @@ impl SimulatedAgents {
         for action in actions {
             match action {
                 AgentAction::Send(bytes) if agent.mute_until_ms <= at_ms => sent.push(bytes),
-                AgentAction::Start { run, spec, begin_within } => {
+                AgentAction::Start { run, spec, start_by } => {
+                    let begin_within = Span::from_ns(start_by.as_ns() - reading.running.as_ns());
                     let (_, until) = calendar.unwrap();
                     let host = agent.host.clone();
                     wishes.push(AgentWish::Start(AgentStart {
