@@ -16,7 +16,7 @@ awk '
     /^---- .* stdout ----$/ { shown = 1; lines = 0 }
     /^(failures:|test result: )/ { shown = 0 }
     / FAILED: / { shown = 1; lines = 0 }
-    /^error(:|\[)/ { shown = 0; print }
+    /^error(\[|: (could not compile|test failed|[0-9]+ targets? failed))/ { shown = 0; print }
     shown && ++lines <= 40 { print substr($0, 1, 4000) }
     /^    `-p / { print }
 ' "$output"

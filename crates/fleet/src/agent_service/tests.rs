@@ -29,17 +29,9 @@ fn narrow_broker() -> String {
     url
 }
 
-fn service(folder: &tempfile::TempDir) -> FleetAgentService {
-    let enrollment = Enrollment {
-        fleet: "f".to_owned(),
-        name: "a".to_owned(),
-        key: FleetKey::new().unwrap().secret(),
-        coordinators: FleetKey::new().unwrap().public().to_string(),
-        brokers: vec![narrow_broker()],
-        broker_ca: None,
-        broker_credentials: None,
-    };
-    let notify = |notice: &AgentServiceNotice| match notice {
+/// Counts what is told.
+fn count(notice: &AgentServiceNotice) {
+    match notice {
         AgentServiceNotice::TooLarge(_) => {
             assert!(notice.is_warning() && notice.to_string().contains("max_payload"));
             TOO_LARGE.fetch_add(1, Ordering::Relaxed);
@@ -48,6 +40,18 @@ fn service(folder: &tempfile::TempDir) -> FleetAgentService {
             STARTED.fetch_add(1, Ordering::Relaxed);
         }
         _ => {}
+    }
+}
+
+fn service(folder: &tempfile::TempDir, notify: fn(&AgentServiceNotice)) -> FleetAgentService {
+    let enrollment = Enrollment {
+        fleet: "f".to_owned(),
+        name: "a".to_owned(),
+        key: FleetKey::new().unwrap().secret(),
+        coordinators: FleetKey::new().unwrap().public().to_string(),
+        brokers: vec![narrow_broker()],
+        broker_ca: None,
+        broker_credentials: None,
     };
     FleetAgentService::open(AgentServiceConfig {
         enrollment,
@@ -81,7 +85,7 @@ fn start(start_by: Span) -> AgentAction {
 #[test]
 fn a_message_that_the_broker_does_not_permit_is_told_once_and_nothing_begins_at_the_end() {
     let folder = tempfile::tempdir().unwrap();
-    let mut service = service(&folder);
+    let mut service = service(&folder, count);
     let until = clock::now() + Duration::from_secs(60);
     while !service.broker.is_connected() && !until.has_passed() {
         service.turn(Duration::from_millis(20));
@@ -101,7 +105,7 @@ fn a_message_that_the_broker_does_not_permit_is_told_once_and_nothing_begins_at_
 #[test]
 fn the_time_to_begin_counts_from_the_decision() {
     let folder = tempfile::tempdir().unwrap();
-    let mut service = service(&folder).with_substitute(|run, _| {
+    let mut service = service(&folder, |_| ()).with_substitute(|run, _| {
         let reason = if run.start_by.has_passed() { "too late" } else { "in time" };
         (failed(reason.to_owned()), String::new())
     });
