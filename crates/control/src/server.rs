@@ -56,6 +56,7 @@ pub use handover::PortHandover;
 use inbox::Inbox;
 pub use limits::{ServerLimits, ServerReload};
 use open_port::{OpenPort, OpenPorts, PortTls};
+use own_run::VisitorPorts;
 pub use own_run::{BrowserPort, OwnRun, OwnRunTurn, OwnRuns, QueueLoad};
 use queue::ClientQueue;
 pub use quota::Quotas;
@@ -343,8 +344,16 @@ impl Server {
         let serves = self.ports.inboxes.iter().any(has_browsers)
             && self.config.without.iter().all(|name| name != linerate_compat::http::BROWSER);
         let browsers = BrowserPort { number: port, has_tls: self.config.identity.is_some() };
-        let browsers = serves.then_some(browsers);
-        OwnRuns::new(Arc::clone(&self.reload.queue), port, browsers, Arc::clone(&self.start_tickets))
+        let responsiveness = self.ports.ports.iter().find(|port| port.tls == PortTls::Http2);
+        OwnRuns::new(
+            Arc::clone(&self.reload.queue),
+            port,
+            VisitorPorts {
+                browsers: serves.then_some(browsers),
+                responsiveness: responsiveness.map(|port| port.address.port()),
+            },
+            Arc::clone(&self.start_tickets),
+        )
     }
 
     /// Serves until the handle stops it, or until one run has ended if only one was requested.

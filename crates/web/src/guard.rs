@@ -104,7 +104,7 @@ fn check(service: &Service, request: &Request) -> Result<(), HttpProblem> {
 }
 
 /// The host that a request names, without its port.
-fn host_of<'r>(uri: &'r Uri, headers: &'r HeaderMap) -> Option<&'r str> {
+pub(crate) fn host_of<'r>(uri: &'r Uri, headers: &'r HeaderMap) -> Option<&'r str> {
     let given = match uri.authority() {
         Some(authority) => authority.as_str(),
         None => headers.get(header::HOST)?.to_str().ok()?,

@@ -4,13 +4,16 @@ use std::io::Write;
 
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use linerate_compat::http::responsiveness_config as config_at;
 use sha2::{Digest, Sha256};
 
 use crate::config::WebAssets;
+use crate::guard::host_of;
+use crate::problem::{HttpProblem, NOT_FOUND};
 use crate::service::Service;
 
 /// The shell of all pages.
@@ -112,6 +115,22 @@ pub(crate) async fn missing(state: State<Service>) -> Response {
     let mut page = shell(state, HeaderMap::new()).await;
     *page.status_mut() = StatusCode::NOT_FOUND;
     page
+}
+
+/// Where clients measure responsiveness, for those that only know the address of the pages.
+pub(crate) async fn responsiveness_config(
+    State(service): State<Service>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, HttpProblem> {
+    let (Some(port), Some(host)) = (service.responsiveness_port(), host_of(&uri, &headers)) else {
+        let why =
+            "this server takes no measurements of responsiveness; it is started with --responsiveness-port";
+        return Err(HttpProblem::new(NOT_FOUND, why));
+    };
+    let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+    let kind = [(header::CONTENT_TYPE, "application/json")];
+    Ok((kind, config_at("https", &format!("{host}:{port}"))).into_response())
 }
 
 pub(crate) async fn script(State(service): State<Service>, headers: HeaderMap) -> Response {

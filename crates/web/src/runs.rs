@@ -248,6 +248,11 @@ impl RunQueue {
         self.own_runs.browser_port()
     }
 
+    /// Where clients measure responsiveness.
+    pub(crate) fn responsiveness_port(&self) -> Option<u16> {
+        self.own_runs.responsiveness_port()
+    }
+
     /// The tickets with which browsers start tests.
     pub(crate) fn start_tickets(&self) -> &StartTickets {
         self.own_runs.start_tickets()

@@ -211,6 +211,7 @@ fn router(service: Service) -> Router {
         .route("/assets/web.css", get(pages::style))
         .route("/assets/icon.svg", get(pages::icon))
         .route("/metrics", get(metrics::metrics))
+        .route(http::RESPONSIVENESS_CONFIG_PATH, get(pages::responsiveness_config))
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(ready))
         .route("/api/", any(api::not_found))

@@ -125,6 +125,11 @@ impl Service {
         self.0.runs.browser_port().filter(|port| port.has_tls || !self.0.is_tls)
     }
 
+    /// Where clients measure responsiveness, over HTTPS; absent if this server takes no such tests.
+    pub(crate) fn responsiveness_port(&self) -> Option<u16> {
+        self.0.runs.responsiveness_port()
+    }
+
     /// A ticket with which the visitor's browser may start one test to this host.
     ///
     /// # Errors

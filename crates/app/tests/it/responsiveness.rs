@@ -1,7 +1,7 @@
 //! `linerate responsiveness` with our own server, over loopback.
 
-use std::io::Write;
-use std::net::TcpListener;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 use std::time::Duration;
 
@@ -207,4 +207,39 @@ fn a_server_that_is_busy_says_so() {
     });
     signal(other.pid(), "INT");
     other.finish(TIMEOUT);
+}
+
+/// A program that only knows the address of the pages.
+#[test]
+fn the_pages_tell_where_responsiveness_is_measured() {
+    let folder = Folder::new();
+    let archive = folder.file("served.db");
+    for port in [Some("0"), None] {
+        let mut command = linerate();
+        let args = ["serve", "-p", "0", "--json", "--archive", &archive, "--web", "127.0.0.1:0", "--tls"];
+        command.env("XDG_DATA_HOME", folder.path()).args(args);
+        command.args(port.iter().flat_map(|port| ["--responsiveness-port", port]));
+        let server = ServeProcess::from(command);
+        let printed = server.stderr();
+        let pages = printed.lines().find_map(|line| line.strip_prefix("pages at http://")).unwrap();
+        let pages = pages.trim_end_matches('/');
+        let mut stream = TcpStream::connect(pages).unwrap();
+        let request = "GET /.well-known/nq HTTP/1.1\r\nHost: localhost:1\r\nConnection: close\r\n\r\n";
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).unwrap();
+        let (head, body) = reply.split_once("\r\n\r\n").unwrap();
+        let status = if port.is_some() { "HTTP/1.1 200 " } else { "HTTP/1.1 404 " };
+        assert!(head.starts_with(status), "{reply}");
+        if port.is_some() {
+            let listening = server.await_events("listening_for_responsiveness", 1)["port"].clone();
+            let urls = serde_json::from_str::<Value>(body).unwrap()["urls"].clone();
+            for name in ["small_download_url", "large_https_download_url", "upload_url"] {
+                let at = format!("https://localhost:{listening}/");
+                assert!(urls[name].as_str().is_some_and(|url| url.starts_with(&at)), "{urls}");
+            }
+        } else {
+            assert!(body.contains("--responsiveness-port"), "{reply}");
+        }
+    }
 }

@@ -39,7 +39,7 @@ mod tests;
 pub use http2_client::Http2Tls;
 pub use request::{HttpMethod, HttpRequest, RequestError};
 #[cfg(feature = "http2")]
-pub use responsiveness::RESPONSIVENESS;
+pub use responsiveness::{CONFIG_PATH as RESPONSIVENESS_CONFIG_PATH, RESPONSIVENESS, responsiveness_config};
 #[cfg(feature = "http2")]
 pub use responsiveness_test::{
     LoadOrder, ResponsivenessTarget, ResponsivenessTargetError, ResponsivenessTest, ResponsivenessTestConfig,

@@ -47,8 +47,9 @@ pub static RESPONSIVENESS: Tool = Tool {
     options: &[],
 };
 
+/// The path at which clients ask where they measure.
+pub const CONFIG_PATH: &str = "/.well-known/nq";
 /// The paths that the draft calls small and large download, and upload.
-const CONFIG_PATH: &str = "/.well-known/nq";
 const SMALL_PATH: &str = "/linerate/responsiveness/small";
 const LARGE_PATH: &str = "/linerate/responsiveness/large";
 const UPLOAD_PATH: &str = "/linerate/responsiveness/upload";
@@ -75,8 +76,9 @@ fn sniff(start: &[u8]) -> Match {
     Match::magic(start, PREFACE)
 }
 
-/// Where a client finds what it measures with, as the program asks for it at a host and port.
-fn configuration(scheme: &str, authority: &str) -> String {
+/// Where a client finds what it measures with at a host and port, as JSON of draft-ietf-ippm-responsiveness-09.
+#[must_use]
+pub fn responsiveness_config(scheme: &str, authority: &str) -> String {
     let url = |path: &str| format!("{scheme}://{authority}{path}");
     let (small, large, upload) = (url(SMALL_PATH), url(LARGE_PATH), url(UPLOAD_PATH));
     // The draft has renamed the fields; programs read the older or the newer ones.
@@ -427,7 +429,7 @@ fn small_response(method: &Method, path: &str, uri: &Uri) -> (StatusCode, &'stat
         (&Method::GET, SMALL_PATH) => (StatusCode::OK, "application/octet-stream", b"x".to_vec()),
         (&Method::GET, CONFIG_PATH) => {
             let authority = uri.authority().map_or("", http::uri::Authority::as_str);
-            let text = configuration(uri.scheme_str().unwrap_or("https"), authority);
+            let text = responsiveness_config(uri.scheme_str().unwrap_or("https"), authority);
             (StatusCode::OK, "application/json", text.into_bytes())
         }
         (_, SMALL_PATH | CONFIG_PATH | LARGE_PATH) => {

@@ -14,8 +14,17 @@ use crate::error::ControlError;
 pub struct OwnRuns {
     queue: Arc<ClientQueue>,
     port: u16,
-    browsers: Option<BrowserPort>,
+    visitors: VisitorPorts,
     start_tickets: Arc<StartTickets>,
+}
+
+/// Where a server measures clients that come by its pages.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct VisitorPorts {
+    /// Browsers; absent if it takes no tests of them.
+    pub(super) browsers: Option<BrowserPort>,
+    /// Clients that measure responsiveness; absent if it takes none.
+    pub(super) responsiveness: Option<u16>,
 }
 
 /// Where a server measures browsers.
@@ -61,10 +70,10 @@ impl OwnRuns {
     pub(super) fn new(
         queue: Arc<ClientQueue>,
         port: u16,
-        browsers: Option<BrowserPort>,
+        visitors: VisitorPorts,
         start_tickets: Arc<StartTickets>,
     ) -> Self {
-        Self { queue, port, browsers, start_tickets }
+        Self { queue, port, visitors, start_tickets }
     }
 
     /// The tickets with which browsers start tests at this server.
@@ -76,7 +85,13 @@ impl OwnRuns {
     /// Where pages measure from their browser; absent if this server takes no such tests.
     #[must_use]
     pub fn browser_port(&self) -> Option<BrowserPort> {
-        self.browsers
+        self.visitors.browsers
+    }
+
+    /// Where clients measure responsiveness, over HTTPS; absent if this server takes no such tests.
+    #[must_use]
+    pub fn responsiveness_port(&self) -> Option<u16> {
+        self.visitors.responsiveness
     }
 
     /// The port of the server. A test against it waits in the queue as its client.
@@ -147,7 +162,7 @@ mod tests {
     #[test]
     fn a_run_of_this_host_and_a_client_take_turns() {
         let queue = Arc::new(ClientQueue::new(Policy::Exclusive, ServerLimits::default()));
-        let own = OwnRuns::new(Arc::clone(&queue), 5201, None, StartTickets::new());
+        let own = OwnRuns::new(Arc::clone(&queue), 5201, VisitorPorts::default(), StartTickets::new());
         let client = queue.join(IpAddr::from([192, 0, 2, 1]), Span::from_secs(20)).unwrap();
         assert!(matches!(queue.turn(client), QueueDecision::Now { .. }));
         let run = own.join(Span::from_secs(10)).unwrap();
@@ -170,7 +185,7 @@ mod tests {
             Policy::Exclusive,
             ServerLimits { most_clients: Some(1), ..ServerLimits::default() },
         ));
-        let own = OwnRuns::new(queue, 5201, None, StartTickets::new());
+        let own = OwnRuns::new(queue, 5201, VisitorPorts::default(), StartTickets::new());
         let first = own.join(Span::from_secs(10)).unwrap();
         assert!(own.join(Span::from_secs(10)).unwrap_err().to_string().contains("1 clients"));
         drop(first);
