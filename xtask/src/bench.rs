@@ -20,6 +20,8 @@ mod machine;
 mod page;
 mod pairs;
 mod report;
+mod responsiveness;
+mod samples_table;
 mod sampling;
 mod spread;
 mod storm;
@@ -111,7 +113,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let browser = browser::NAMES.iter().any(|name| options.wants(name)).then_some(browser::NAMES[0]);
     let viewers = viewers::NAMES.iter().any(|name| options.wants(name)).then_some(viewers::NAMES[0]);
     let transactions = transactions::NAMES.iter().any(|name| options.wants(name)).then_some("transactions");
+    let rpm =
+        responsiveness::NAMES.iter().any(|name| options.wants(name)).then_some(responsiveness::NAMES[0]);
     let archive = archive::NAMES.iter().any(|name| options.wants(name)).then_some(archive::NAMES[0]);
+    let table =
+        samples_table::NAMES.iter().any(|name| options.wants(name)).then_some(samples_table::NAMES[0]);
     let booking = booking::NAMES.iter().any(|name| options.wants(name)).then_some(booking::NAMES[0]);
     let storm = storm::NAMES.iter().any(|name| options.wants(name)).then_some(storm::NAMES[0]);
     let outcomes = wanted_duels
@@ -121,9 +127,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         .chain(watching.map(|name| (name, watching::run(&bed))))
         .chain(viewers.map(|name| (name, viewers::run(&bed))))
         .chain(browser.map(|name| (name, browser::run(&bed))))
+        .chain(rpm.map(|name| (name, responsiveness::run(&bed))))
         .chain(wanted_trials.map(|trial| (trial.name(), trial.run(&bed))))
         .chain(wanted_page.map(|name| (name, page::run(&bed))))
         .chain(archive.map(|name| (name, archive::run(&bed))))
+        .chain(table.map(|name| (name, samples_table::run(&bed))))
         .chain(booking.map(|name| (name, booking::run(&bed))))
         .chain(storm.map(|name| (name, storm::run(&bed))));
     for (name, outcome) in outcomes {
@@ -159,9 +167,11 @@ fn names() -> impl Iterator<Item = &'static str> {
         .chain(watching::NAMES)
         .chain(viewers::NAMES)
         .chain(browser::NAMES)
+        .chain(responsiveness::NAMES)
         .chain(lab::TRIALS.iter().flat_map(lab::LabMeasurement::names))
         .chain(page::NAMES)
         .chain(archive::NAMES)
+        .chain(samples_table::NAMES)
         .chain(booking::NAMES)
         .chain(storm::NAMES)
 }

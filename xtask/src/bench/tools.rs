@@ -226,13 +226,13 @@ pub(crate) fn listening_port(line: &str) -> Option<u16> {
 }
 
 /// A port that was free a moment ago; iperf3 cannot choose one itself.
-fn free_port() -> Result<u16, String> {
+pub(super) fn free_port() -> Result<u16, String> {
     let listener = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     listener.map(|address| address.port()).map_err(|e| format!("no port is free: {e}"))
 }
 
 /// Waits until this port of this namespace has a listener, without connecting to it.
-fn await_listener(bed: &BenchContext, port: u16) -> Result<(), String> {
+pub(super) fn await_listener(bed: &BenchContext, port: u16) -> Result<(), String> {
     let deadline = clock::now() + TIMEOUT;
     let tables =
         || ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
@@ -255,7 +255,7 @@ fn is_listening(table: &str, port: u16) -> bool {
 }
 
 /// CPU time of the whole machine since boot, in user mode, kernel and interrupts.
-fn busy_seconds() -> Result<f64, String> {
+pub(super) fn busy_seconds() -> Result<f64, String> {
     let stat = cpu::stat().ok_or("/proc/stat is not readable")?;
     Ok(stat.all.busy() as f64 / cpu::ticks_per_second() as f64)
 }
