@@ -11,6 +11,7 @@ use std::{env, fs, io};
 
 use clap::builder::PossibleValue;
 use clap::{Arg, Command};
+use linerate_control::ServerEvent;
 use linerate_model::{Event, TestSpec};
 use serde_json::{Value, json, to_string_pretty};
 
@@ -21,6 +22,7 @@ type ReferencePage = (&'static str, fn() -> serde_json::Result<String>);
 const PAGES: &[ReferencePage] = &[
     ("result.schema.json", || to_string_pretty(&linerate_report::result_schema())),
     ("event.schema.json", || to_string_pretty(&schemars::schema_for!(Event))),
+    ("serve-event.schema.json", || to_string_pretty(&schemars::schema_for!(ServerEvent))),
     ("spec.schema.json", || to_string_pretty(&schemars::schema_for!(TestSpec))),
     ("check.schema.json", || to_string_pretty(&linerate_report::check::check_schema())),
     ("compare.schema.json", || to_string_pretty(&linerate_report::compare::compare_schema())),

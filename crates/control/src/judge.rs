@@ -257,7 +257,9 @@ fn missed(record: &RunRecord, flow: &FlowRecord) -> Option<Caveat> {
         }
         (None, _) => "the rate varies too much to determine the uncertainty of its mean".to_owned(),
     };
-    let text = format!("{ended}: {known}; give a longer -t");
+    // Without the limit, somebody has ended it, or the rule: what arrived after that can make the mean less certain again.
+    let remedy = if limit { "give a longer -t" } else { "repeat the test" };
+    let text = format!("{ended}: {known}; {remedy}");
     Some(Caveat { kind: CaveatKind::UntilMissed, text: text.into() })
 }
 

@@ -9,6 +9,7 @@ use crate::restore_leftovers;
 
 /// The result of restoring the settings that an agent left changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Restored {
     /// The restored settings with their values.

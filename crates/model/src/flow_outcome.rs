@@ -10,6 +10,7 @@ use crate::record::{FlowRecord, RunRecord};
 
 /// The result of a flow, without what it rests on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FlowOutcome {
     /// Name of the flow, such as `download`.
     pub name: ForeignText,

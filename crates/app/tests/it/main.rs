@@ -54,6 +54,7 @@ mod python_package;
 mod responsiveness;
 mod run_plan;
 mod serve_config;
+mod serve_events;
 mod service_manager;
 mod shared_archive;
 mod speed_pages;

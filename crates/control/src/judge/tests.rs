@@ -230,13 +230,13 @@ fn a_target_that_was_not_reached_is_reported() {
     let caveat = missed_by(&until("0.1%"), &swinging).unwrap();
     assert_eq!(caveat.kind, CaveatKind::UntilMissed);
     let start = "the test ended after 6 s, before --until 0.1 % was reached: it had reached ";
-    assert!(caveat.text.starts_with(start), "{}", caveat.text);
+    assert!(caveat.text.starts_with(start) && caveat.text.ends_with("; repeat the test"), "{}", caveat.text);
     let mut six = until("0.1%");
     six.traffic.duration = Some(Span::from_secs(6));
     let caveat = missed_by(&six, &swinging).unwrap();
     let start =
         "the test stopped at its time limit of 6 s, before --until 0.1 % was reached: it had reached ";
-    assert!(caveat.text.starts_with(start), "{}", caveat.text);
+    assert!(caveat.text.starts_with(start) && caveat.text.ends_with("; give a longer -t"), "{}", caveat.text);
     // The share reached relates to the steady rate next to it.
     let reached = caveat.text[start.len()..].split(" %").next().unwrap().parse::<f64>().unwrap();
     assert!((0.1..5.0).contains(&reached), "{}", caveat.text);

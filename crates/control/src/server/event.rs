@@ -1,10 +1,9 @@
 //! What a server reports while it runs.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use linerate_model::{FlowOutcome, ForeignText};
 use linerate_proto::agent::SettingInForce;
-use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
 use super::reachable::{canonical_address, responsiveness_text};
@@ -12,17 +11,27 @@ use crate::restored::Restored;
 
 /// An event of a server, for its log. As JSON it is an object with its name under `event`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ServerEvent {
     /// It listens on this address.
-    Listening(#[serde(serialize_with = "listening")] SocketAddr),
+    Listening(
+        #[serde(serialize_with = "listening")]
+        #[cfg_attr(feature = "schema", schemars(with = "ListeningAt"))]
+        SocketAddr,
+    ),
     /// It listens on this address for clients that measure responsiveness.
-    ListeningForResponsiveness(#[serde(serialize_with = "listening")] SocketAddr),
+    ListeningForResponsiveness(
+        #[serde(serialize_with = "listening")]
+        #[cfg_attr(feature = "schema", schemars(with = "ListeningAt"))]
+        SocketAddr,
+    ),
     /// A client was admitted.
     Begun {
         /// Address of the client.
         #[serde(serialize_with = "plain")]
+        #[cfg_attr(feature = "schema", schemars(with = "String"))]
         client: SocketAddr,
         /// Name of the client's host.
         name: ForeignText,
@@ -31,6 +40,7 @@ pub enum ServerEvent {
     Waiting {
         /// Address of the client.
         #[serde(serialize_with = "plain")]
+        #[cfg_attr(feature = "schema", schemars(with = "String"))]
         client: SocketAddr,
         /// Position in the queue; 1 is next.
         position: u32,
@@ -39,6 +49,7 @@ pub enum ServerEvent {
     Held {
         /// Address of the coordinator.
         #[serde(serialize_with = "plain")]
+        #[cfg_attr(feature = "schema", schemars(with = "String"))]
         client: SocketAddr,
         /// Name that the coordinator gave.
         name: ForeignText,
@@ -47,6 +58,7 @@ pub enum ServerEvent {
     Asked {
         /// Address of the coordinator.
         #[serde(serialize_with = "plain")]
+        #[cfg_attr(feature = "schema", schemars(with = "String"))]
         client: SocketAddr,
         /// The server to measure to.
         target: ForeignText,
@@ -55,6 +67,7 @@ pub enum ServerEvent {
     SettingsChanged {
         /// Address of the coordinator.
         #[serde(serialize_with = "plain")]
+        #[cfg_attr(feature = "schema", schemars(with = "String"))]
         client: SocketAddr,
         /// All settings that are changed now; empty if none could be changed.
         in_force: Vec<SettingInForce>,
@@ -63,6 +76,7 @@ pub enum ServerEvent {
     SettingsRestored {
         /// Address of the coordinator for which they had been changed.
         #[serde(serialize_with = "plain")]
+        #[cfg_attr(feature = "schema", schemars(with = "String"))]
         client: SocketAddr,
         /// What was restored, and what was not.
         #[serde(flatten)]
@@ -73,6 +87,7 @@ pub enum ServerEvent {
     Measured {
         /// Address of the client.
         #[serde(serialize_with = "plain")]
+        #[cfg_attr(feature = "schema", schemars(with = "String"))]
         client: SocketAddr,
         /// The results of its flows.
         flows: Vec<FlowOutcome>,
@@ -81,6 +96,7 @@ pub enum ServerEvent {
     Ended {
         /// Address of the client.
         #[serde(serialize_with = "plain")]
+        #[cfg_attr(feature = "schema", schemars(with = "String"))]
         client: SocketAddr,
         /// Why it failed; absent if it completed.
         #[serde(rename = "error")]
@@ -90,6 +106,7 @@ pub enum ServerEvent {
     Foreign {
         /// Address of the peer.
         #[serde(serialize_with = "plain")]
+        #[cfg_attr(feature = "schema", schemars(with = "String"))]
         client: SocketAddr,
         /// Why it was closed.
         why: ForeignText,
@@ -145,11 +162,18 @@ impl ServerEvent {
     }
 }
 
+/// Where a server listens.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct ListeningAt {
+    /// The address; `::` or `0.0.0.0` for all addresses of the host.
+    address: IpAddr,
+    /// The port.
+    port: u16,
+}
+
 fn listening<S: Serializer>(address: &SocketAddr, serializer: S) -> Result<S::Ok, S::Error> {
-    let mut object = serializer.serialize_struct("Listening", 2)?;
-    object.serialize_field("address", &address.ip())?;
-    object.serialize_field("port", &address.port())?;
-    object.end()
+    ListeningAt { address: address.ip(), port: address.port() }.serialize(serializer)
 }
 
 /// The address of an IPv4 client of a dual-stack socket, in IPv4 form.

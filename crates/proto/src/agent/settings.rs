@@ -45,6 +45,7 @@ pub struct SettingsAnswer {
 
 /// A setting that is in force.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct SettingInForce {
     /// Name of the setting, as in plans.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::{self, ServeProcess, flow, test_json};
+use crate::support::{self, ServeProcess, flow, is_busy, test_json};
 
 #[test]
 fn a_test_by_bytes_counts_every_byte_in_every_shape() {
@@ -42,7 +42,9 @@ fn until_stops_uploads_and_both_ways_or_says_that_it_was_not_reached() {
         let ends = ends(&[&even[..], &[direction]].concat());
         // Both directions continue until the later one has reached its target.
         let whole = ends.iter().any(|(seconds, _)| *seconds > 29.0);
-        assert_eq!(whole, ends.iter().any(|(_, missed)| *missed), "{direction}: {ends:?}");
+        let missed = ends.iter().any(|(_, missed)| *missed);
+        // On a busy machine, what arrives after the decision to stop can make the mean less certain again.
+        assert!(whole == missed || (missed && is_busy()), "{direction}: {ends:?}");
     }
     for (_, missed) in ends(&["--upload", "--until", "0.01%", "-t", "1"]) {
         assert!(missed, "nobody knows a rate so well after a second");
