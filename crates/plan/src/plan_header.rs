@@ -1,5 +1,8 @@
 //! The header of a plan's log.
 
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
 use linerate_model::{
     EVENT_SCHEMA, PlanAxis, PlanFile, PlanFlow, PlanHost, PlanPoint, PlanStart, PlanValue, World,
 };
@@ -79,6 +82,19 @@ impl Plan {
         let used =
             |host: &&Host| self.flows.iter().any(|flow| flow.from == host.name || flow.to == host.name);
         self.hosts.iter().filter(used)
+    }
+
+    /// The multicast groups to which flows send at any of its points.
+    ///
+    /// # Errors
+    /// A point that cannot be executed.
+    pub fn multicast_groups(&self) -> Result<BTreeSet<IpAddr>, PointError> {
+        let mut groups = BTreeSet::new();
+        for number in 0..self.grid.len() {
+            let tests = self.point(number)?.tests;
+            groups.extend(tests.iter().filter_map(|test| test.spec.traffic.multicast));
+        }
+        Ok(groups)
     }
 }
 

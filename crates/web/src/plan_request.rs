@@ -154,6 +154,10 @@ impl PlanRunRequest {
             WorldOfPlan::Hosts => {
                 let addresses = plan.used_hosts().filter_map(|host| host.address.as_deref());
                 addresses.into_iter().try_for_each(|address| limits.check_host(address, "text"))?;
+                if !limits.targets.is_empty() {
+                    let groups = plan.multicast_groups().map_err(|error| invalid("text", &error))?;
+                    groups.into_iter().try_for_each(|group| limits.check_group(Some(group), "text"))?;
+                }
             }
         }
         Ok(PlanTask { request: self, name: plan.name.clone(), world, time: estimate.time })
@@ -328,8 +332,21 @@ mod tests {
         };
         let problem = check(&["192.0.2.0/24"]).unwrap_err();
         assert_eq!((problem.status, problem.field.as_deref()), (403, Some("text")));
-        let plan = check(&["192.0.2.0/24", "198.51.100.0/24"]).unwrap();
+        let both = ["192.0.2.0/24", "198.51.100.0/24"];
+        let plan = check(&both).unwrap();
         assert!(!plan.occupies_this_host() && plan.time > Span::from_secs(2), "{plan:?}");
+
+        // The receivers of a group have not been asked, also if only one point of many sends there.
+        let text = format!(
+            "{IN_LAB}udp = true\nupload = true\n[axis]\nmulticast = [\"239.1.2.3\", \"239.9.9.9\"]\n"
+        );
+        let check = |targets: &[&str]| {
+            let request = request(&text, &addresses, Some(WorldOfPlan::Hosts));
+            request.check(&limits(targets), &with_token())
+        };
+        assert!(check(&[&both[..], &["239.0.0.0/8"]].concat()).is_ok());
+        let problem = check(&[&both[..], &["239.1.0.0/16"]].concat()).unwrap_err();
+        assert_eq!((problem.status, problem.field.as_deref()), (403, Some("text")));
     }
 
     #[test]

@@ -62,6 +62,11 @@ impl RunLimits {
         Err(HttpProblem::new(TARGET, text).at(field))
     }
 
+    /// Refuses a multicast group where tests may not go: its receivers are hosts too, and have not been asked.
+    pub(crate) fn check_group(&self, group: Option<IpAddr>, field: &str) -> Result<(), HttpProblem> {
+        group.map_or(Ok(()), |group| self.check_host(&group.to_string(), field))
+    }
+
     /// Refuses `what`, which would keep this host busy for `time`, if that is too long.
     pub(crate) fn check_time(&self, what: &str, time: Option<Span>, field: &str) -> Result<(), HttpProblem> {
         let (Some(longest), Some(time)) = (self.longest, time) else { return Ok(()) };
@@ -93,6 +98,7 @@ impl RunRequest {
         let spec = &self.test;
         spec.check().and_then(|()| spec.agree()).map_err(|error| HttpProblem::of_spec(spec, &error))?;
         limits.check_time("test", spec.expected_time(), "test.traffic.duration_ns")?;
+        limits.check_group(spec.traffic.multicast, "test.traffic.multicast")?;
         let target = if self.to == THIS_HOST { None } else { Some(self.target(limits)?) };
         Ok(TestTask { target, labels: self.labels()?, request: self })
     }
