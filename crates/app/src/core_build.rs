@@ -8,8 +8,9 @@ pub(crate) const VERSION: &str = if cfg!(feature = "full") {
 };
 
 /// Commands of the full build alone, and options of its `serve`.
-const FULL: &str = "token envelope check lab plan compare responsiveness run import --web --web-token-file --web-target --web-name \
-                    --tokens --public --insecure";
+const FULL: &str = "token envelope check lab plan compare responsiveness run import fleet schedule agent mesh --web \
+                    --web-token-file --web-agent-token-file --web-target --web-name --tokens --public --insecure \
+                    --responsiveness-port";
 
 /// The error message for a command or option that only the full build has; absent if this is the full build, or none
 /// has it.
@@ -42,5 +43,19 @@ mod tests {
             assert_eq!(missing(word).is_none(), has, "{word}");
         }
         assert_eq!(missing("serve"), None);
+    }
+
+    /// A command or an option of the pages that is added to the full build alone is added here too.
+    #[test]
+    fn everything_that_the_small_build_lacks_is_listed() {
+        let lines: Vec<&str> = include_str!("cli.rs").lines().map(str::trim).collect();
+        let of_full = lines.windows(2).filter(|pair| pair[0] == "#[cfg(feature = \"full\")]");
+        let names = of_full.filter_map(|pair| Some(pair[1].split_once('(')?.0.to_lowercase()));
+        let commands = names.filter(|name| !name.contains(':'));
+        let serve = Cli::command().find_subcommand("serve").unwrap().clone();
+        let options = serve.get_arguments().filter_map(clap::Arg::get_long);
+        let pages = options.filter(|long| long.starts_with("web")).map(|long| format!("--{long}"));
+        let all: Vec<String> = commands.chain(pages).collect();
+        assert!(all.len() > 10 && all.iter().all(|word| FULL.split(' ').any(|full| full == word)), "{all:?}");
     }
 }
