@@ -16,10 +16,8 @@ const FULL: &str = "token envelope check lab plan compare responsiveness run imp
 /// has it.
 pub(crate) fn missing(word: &str) -> Option<String> {
     let is_missing = !cfg!(feature = "full") && FULL.split(' ').any(|full| full == word);
-    is_missing.then(|| {
-        let what = word.trim_start_matches('-');
-        format!("this build has no {what}; it is linerate-core, and the full linerate has it")
-    })
+    let what = word.trim_start_matches('-');
+    is_missing.then(|| format!("this build has no {what}; it is linerate-core, and the full linerate has it"))
 }
 
 #[cfg(test)]
