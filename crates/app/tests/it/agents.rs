@@ -31,7 +31,7 @@ fn a_test_between_two_other_hosts_is_printed_and_archived_as_any_other() {
     let (folder, token) = token_file();
     let (from, to) = (agent(&token), ServeProcess::start(&[]));
     let archive = folder.file("archive.sqlite");
-    let args = ["-t", "1", "--upload", "-b", "20M", "--json", "--archive", &archive];
+    let args = ["-t", "5", "--upload", "-b", "20M", "--json", "--archive", &archive];
     let done = Process::start(test_from(&from, to.port, &token, &args)).finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "{done:?}");
     let document = done.json();

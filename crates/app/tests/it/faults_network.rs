@@ -74,7 +74,7 @@ fn ipv6_loopback_is_measured() {
 fn where_udp_is_blocked_probes_take_tcp_and_the_result_says_so() {
     let server = ServeProcess::start(&[]);
     let relay = Relay::to(server.port);
-    let document = test_json(test("127.0.0.1", relay.port, &["-t", "1", "-b", "20M", "--json"]));
+    let document = test_json(test("127.0.0.1", relay.port, &["-t", "5", "-b", "20M", "--json"]));
     assert!(caveats(&document).contains(&"udp_blocked".to_owned()), "{document}");
     for kind in ["idle", "loaded"] {
         let latency = &flow(&document, "download")["latency"][kind];

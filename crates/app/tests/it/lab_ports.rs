@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Folder, Process, ServeProcess, TIMEOUT, caveats, flow, linerate, pause, test, test_json,
+    Folder, Process, ServeProcess, TIMEOUT, again_when_busy, caveats, flow, linerate, pause, test, test_json,
 };
 
 /// A control socket that passes each question and its connection to `answer`.
@@ -39,7 +39,8 @@ impl ControlSocket {
 
     /// A short download from `server`, as a program in this network makes it.
     fn download(&self, server: &ServeProcess, args: &[&str]) -> Value {
-        let mut command = test("127.0.0.1", server.port, &["-t", "1", "--download", "--json"]);
+        let mut command =
+            test("127.0.0.1", server.port, &["-t", "1", "--download", "--no-latency", "--json"]);
         command.args(args).env("LINERATE_LAB", self.folder.file("socket"));
         test_json(command)
     }
@@ -193,8 +194,10 @@ fn an_answer_without_measure_is_a_caveat_and_is_not_read_to_its_end() {
         let taken = (0..ANSWER >> 20).take_while(|_| stream.write_all(&piece).is_ok()).count() << 20;
         sender.send(taken).unwrap();
     });
-    assert!(switch.download_without_ports().contains("longer than 32 MiB"));
-    let taken = receiver.recv_timeout(TIMEOUT).unwrap();
+    // What is too long has to come within 2 s: on a busy machine, the answer is only late at times.
+    let why = again_when_busy(|| switch.download_without_ports(), |why| why.contains("longer than"));
+    assert!(why.contains("longer than 32 MiB"), "{why}");
+    let taken = receiver.try_iter().last().unwrap();
     assert!((32 << 20..ANSWER).contains(&taken), "{taken} bytes were taken");
 }
 

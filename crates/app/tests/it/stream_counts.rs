@@ -7,7 +7,7 @@ use crate::support::{Process, ServeProcess, TIMEOUT, test};
 /// The log of a test with these options.
 fn log_of(args: &[&str]) -> Vec<Value> {
     let server = ServeProcess::start(&[]);
-    let all = [&["-t", "2", "--no-latency", "--json-stream"], args].concat();
+    let all = [&["-t", "4", "--no-latency", "--json-stream"], args].concat();
     let done = Process::start(test("127.0.0.1", server.port, &all)).finish(TIMEOUT);
     assert_eq!(done.code, Some(0), "{done:?}");
     done.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["body"].clone()).collect()

@@ -124,7 +124,7 @@ fn a_killed_switch_is_a_caveat_and_down_cleans_up_after_it() {
     let server = ServeProcess::from(lab.linerate("b", &["serve", "-p", "0", "--json"]));
     let port = server.port.to_string();
     let test =
-        Process::start(lab.linerate("a", &["test", "b", "-p", &port, "--upload", "-t", "6", "--json"]));
+        Process::start(lab.linerate("a", &["test", "b", "-p", &port, "--upload", "-t", "30", "--json"]));
     let pid = lab.pid();
     eventually("data flows", || (lab.port("s>b")["packets"].as_u64()? > 10_000).then_some(()));
     signal(pid, "KILL");

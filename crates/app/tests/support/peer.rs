@@ -57,6 +57,18 @@ impl Peer {
         Some(peer)
     }
 
+    /// Sends these bytes again and again, each time from where it was interrupted, until there is such an error.
+    pub(crate) fn write_until(&mut self, bytes: &[u8], is_end: impl Fn(&std::io::Error) -> bool) {
+        let mut sent = 0;
+        loop {
+            match self.stream.write(&bytes[sent..]) {
+                Ok(count) => sent = (sent + count) % bytes.len(),
+                Err(error) if is_end(&error) => return,
+                Err(_) => {}
+            }
+        }
+    }
+
     pub(crate) fn send(&mut self, message: &Value) -> std::io::Result<()> {
         self.stream.write_all(&framed(message.to_string().as_bytes()))
     }

@@ -178,7 +178,7 @@ fn readers_wait_for_a_file_that_another_program_holds() {
     let (send, held) = std::sync::mpsc::channel::<()>();
     let holder = std::thread::spawn(move || {
         // Longer than writers wait.
-        let _ = held.recv_timeout(std::time::Duration::from_millis(1500));
+        let _ = held.recv_timeout(std::time::Duration::from_millis(700));
         holder.execute_batch("COMMIT").unwrap();
     });
     assert_eq!(Archive::open(&path).unwrap().runs(&Filter::default()).unwrap().len(), 1);

@@ -111,8 +111,8 @@ fn the_omitted_part_is_not_in_the_result() {
     let setup = setup(1, 1);
     let (near, far) = tcp_pairs(1);
     let epoch = clock::now();
-    let (sender, receiver) = sides(800, &setup);
-    let omit = Span::from_ms(400);
+    let (sender, receiver) = sides(2_000, &setup);
+    let omit = Span::from_ms(1_000);
     let receiver = start(FlowSetup { omit, ..receiver }, Sockets::Tcp(far), epoch).unwrap();
     let sender = start(FlowSetup { omit, ..sender }, Sockets::Tcp(near), epoch).unwrap();
     let (report, _) = (sender.finish(), receiver.finish());

@@ -116,14 +116,18 @@ fn of_many_long_texts_one_is_checked_at_a_time_and_the_pages_stay_quick() {
     let site = TestSite::open();
     let body = json!({ "text": IPERF3.repeat(900_000 / IPERF3.len()) }).to_string();
     assert!(body.len() < 1 << 20);
-    std::thread::scope(|scope| {
-        let asked: Vec<_> = (0..8).map(|_| scope.spawn(|| site.post(CHECK, &body))).collect();
-        // A short one does not need the place.
-        assert_eq!(site.post(CHECK, r#"{"rate":"941M"}"#).status, 200);
-        let replies: Vec<_> = asked.into_iter().map(|asked| asked.join().unwrap()).collect();
-        let refused: Vec<_> = replies.iter().filter(|reply| reply.status == 429).collect();
-        assert!(!refused.is_empty() && refused.len() < replies.len(), "{}", refused.len());
-        assert_eq!(refused[0].problem(429)["retry_after"], 1);
-        assert!(replies.iter().all(|reply| [200, 429].contains(&reply.status)));
-    });
+    // On a busy machine they may come one after the other.
+    let meet = || {
+        std::thread::scope(|scope| {
+            let asked: Vec<_> = (0..8).map(|_| scope.spawn(|| site.post(CHECK, &body))).collect();
+            // A short one does not need the place.
+            assert_eq!(site.post(CHECK, r#"{"rate":"941M"}"#).status, 200);
+            let replies: Vec<_> = asked.into_iter().map(|asked| asked.join().unwrap()).collect();
+            let refused: Vec<_> = replies.iter().filter(|reply| reply.status == 429).collect();
+            assert!(refused.len() < replies.len(), "{}", refused.len());
+            assert!(replies.iter().all(|reply| [200, 429].contains(&reply.status)));
+            refused.first().map(|refused| refused.problem(429)["retry_after"].clone())
+        })
+    };
+    assert_eq!((0..5).find_map(|_| meet()), Some(1.into()));
 }

@@ -22,7 +22,7 @@ fn a_run_is_started_watched_found_exported_and_deleted() {
     let site = TestSite::open();
     let id = site.start_run(
         r#"{"to":"this host","name":"story","notes":{"cable":"blue"},
-            "test":{"traffic":{"duration_ns":1200000000},"socket":{"congestion":"cubic"}}}"#,
+            "test":{"traffic":{"duration_ns":3000000000},"socket":{"congestion":"cubic"}}}"#,
     );
     let messages = site.watch(&format!("/api/v1/runs/{id}/live"), "end");
     assert_eq!(messages[0].0, "snapshot");
