@@ -163,6 +163,29 @@ impl VerdictMatrix {
         count as f64 / self.all().max(1) as f64
     }
 
+    /// Without the trials whose measurements report that they were disturbed.
+    ///
+    /// # Errors
+    /// Too few are left to say anything.
+    pub(super) fn undisturbed(mut self) -> Result<Self, String> {
+        let all = self.all();
+        for row in &mut self.rows {
+            let lost: Vec<bool> =
+                row.trials.iter().map(|trial| row.fate(trial) == TrialGrade::Lost).collect();
+            let mut lost = lost.into_iter();
+            // A measurement that failed stays.
+            row.trials.retain(|trial| lost.next() != Some(true) || trial.answer.is_err());
+        }
+        self.rows.retain(|row| !row.trials.is_empty());
+        let left = self.all();
+        if 2 * left < all {
+            return Err(format!(
+                "only {left} of {all} measurements were not disturbed; the machine is too busy"
+            ));
+        }
+        Ok(self)
+    }
+
     /// The missed bars.
     pub(super) fn misses(&self) -> Vec<String> {
         let mut misses = Vec::new();
@@ -320,6 +343,31 @@ mod tests {
             2,
             "what was not measured is not right"
         );
+    }
+
+    #[test]
+    fn a_sample_passes_over_what_was_disturbed_and_over_nothing_else() {
+        let disturbed = |count: usize| {
+            let mut all = row(
+                &[Rule::ReceiverWindow],
+                &[vec![Rule::ReceiverWindow; 2], vec![Rule::RandomLoss; count]].concat(),
+            );
+            for trial in &mut all.trials[2..] {
+                trial.answer.as_mut().unwrap().disturbed = true;
+            }
+            VerdictMatrix { rows: vec![all], bars: REQUIRED }
+        };
+        assert!(!disturbed(2).misses().is_empty());
+        assert!(disturbed(2).undisturbed().unwrap().misses().is_empty());
+        assert!(disturbed(3).undisturbed().unwrap_err().contains("only 2 of 5"));
+        let wrong =
+            VerdictMatrix { rows: vec![row(&[Rule::ReceiverWindow], &[Rule::RandomLoss])], bars: REQUIRED };
+        assert!(!wrong.undisturbed().unwrap().misses().is_empty());
+        let failed = MatrixTrial { seed: 1, answer: Err("no".into()), load: 0.0, repeats: 0, seconds: 0.0 };
+        let mut lost = row(&[Rule::ReceiverWindow], &[Rule::ReceiverWindow]);
+        lost.trials.push(failed);
+        let lost = VerdictMatrix { rows: vec![lost], bars: REQUIRED };
+        assert!(!lost.undisturbed().unwrap().misses().is_empty(), "a failure is no disturbance");
     }
 
     #[test]

@@ -419,6 +419,7 @@ impl ResponsivenessTest {
             let loads = stage.loads.values().filter(|load| load.direction == *direction);
             self.totals[index(*direction)].sample(now, loads.filter_map(LoadConnection::reading));
         }
+        stage.hasten_probes(now);
         let is_late = stage.elapsed(now) >= self.config.most_time;
         if now < stage.interval_end() {
             if is_late {

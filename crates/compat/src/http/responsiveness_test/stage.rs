@@ -26,6 +26,9 @@ const PROBE_SHARE: f64 = 0.05;
 /// Time between two pairs while the rate of the path is not known.
 const FIRST_PAIRS: Span = Span::from_ms(200);
 
+/// When a probe is sent that is due already.
+const SOON: Span = Span::from_ms(1);
+
 /// Longest time between two pairs.
 const MAX_PAIR_TIME_S: f64 = 10.0;
 
@@ -75,6 +78,8 @@ pub(super) struct LoadStage {
     lost: Vec<Timestamp>,
     pub(super) failed: Vec<Timestamp>,
     connections: usize,
+    /// When the last pair of probes was due.
+    last_pair: Timestamp,
     /// When the next probe over a new connection is due, and the next one over a loaded one.
     pub(super) next_foreign: Timestamp,
     pub(super) next_loaded: Timestamp,
@@ -98,6 +103,7 @@ impl LoadStage {
             lost: Vec::new(),
             failed: Vec::new(),
             connections: 0,
+            last_pair: now,
             next_foreign: now + FIRST_PAIRS,
             next_loaded: now + FIRST_PAIRS + Span::from_ns(FIRST_PAIRS.as_ns() / 2),
         }
@@ -170,15 +176,24 @@ impl LoadStage {
     /// Sets when the probes after this pair are due: together they may take a small part of the path.
     pub(super) fn plan_probes(&mut self, now: Timestamp) {
         self.late.push((now, now - self.next_foreign));
-        let time = match self.slowest_bps(now) {
-            Some(bps) => {
-                let pairs = (PROBE_SHARE * bps / PAIR_BITS).min(MAX_PAIRS_PER_SECOND);
-                Span::from_secs_f64((1.0 / pairs).min(MAX_PAIR_TIME_S)).unwrap_or(FIRST_PAIRS)
-            }
-            None => FIRST_PAIRS,
-        };
+        let time = self.pair_time(now);
+        self.last_pair = now;
         self.next_foreign = now + time;
         self.next_loaded = now + Span::from_ns(time.as_ns() / 2);
+    }
+
+    /// Brings the next probes forward if the path is faster than it seemed when they were planned: at its beginning a load
+    /// has hardly moved anything.
+    pub(super) fn hasten_probes(&mut self, now: Timestamp) {
+        let due = self.last_pair + self.pair_time(now);
+        self.next_foreign = self.next_foreign.min(due.max(now + SOON));
+    }
+
+    /// The time between two pairs of probes.
+    fn pair_time(&self, now: Timestamp) -> Span {
+        let Some(bps) = self.slowest_bps(now) else { return FIRST_PAIRS };
+        let pairs = (PROBE_SHARE * bps / PAIR_BITS).min(MAX_PAIRS_PER_SECOND);
+        Span::from_secs_f64((1.0 / pairs).min(MAX_PAIR_TIME_S)).unwrap_or(FIRST_PAIRS)
     }
 
     /// The rate of the slower direction, bit/s; absent before it is known.
@@ -357,6 +372,26 @@ mod tests {
         let time = Span::from_ms(ms);
         stage.fetched(now, Ok(ForeignTimes { began: now, tcp: time, tls: Some(time), http: time }));
         stage.answered(now, vec![(now, Some(time))]);
+    }
+
+    #[test]
+    fn a_load_that_begins_slowly_does_not_put_off_the_probes_of_a_fast_path() {
+        let mut stage = LoadStage::new(at(0), vec![Direction::Upload], Span::from_secs(1));
+        stage.goodput[1].gone = 1_000;
+        stage.plan_probes(at(500));
+        assert_eq!(stage.next_foreign, at(10_500), "16 kb/s");
+        stage.goodput[1].gone = 2_500_000;
+        stage.hasten_probes(at(520));
+        assert!(stage.next_foreign > at(520) && stage.next_foreign < at(600), "38 Mb/s");
+        stage.next_foreign = at(10_500);
+        stage.hasten_probes(at(1_000));
+        assert_eq!(stage.next_foreign, at(1_001), "soon, and not in the past");
+        // A planned probe is not put off by a path that becomes slower.
+        stage.plan_probes(at(1_000));
+        let planned = stage.next_foreign;
+        stage.goodput[1].averages.push(1_000.0);
+        stage.hasten_probes(at(1_001));
+        assert_eq!(stage.next_foreign, planned);
     }
 
     #[test]
