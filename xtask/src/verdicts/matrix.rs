@@ -359,7 +359,7 @@ mod tests {
         };
         assert!(!disturbed(2).misses().is_empty());
         assert!(disturbed(2).undisturbed().unwrap().misses().is_empty());
-        assert!(disturbed(3).undisturbed().unwrap_err().contains("only 2 of 5"));
+        assert!(disturbed(3).undisturbed().err().unwrap().contains("only 2 of 5"));
         let wrong =
             VerdictMatrix { rows: vec![row(&[Rule::ReceiverWindow], &[Rule::RandomLoss])], bars: REQUIRED };
         assert!(!wrong.undisturbed().unwrap().misses().is_empty());
