@@ -252,7 +252,7 @@ fn the_second_client_of_an_exclusive_server_sees_its_place_and_is_measured_then(
 #[test]
 fn clients_of_a_shared_server_know_of_each_other() {
     let server = ServeProcess::start(&["--policy", "shared"]);
-    let args = ["-t", "2", "-b", "20M", "--json"];
+    let args = ["-t", "6", "--upload", "-b", "20M", "--json"];
     let first = Process::start(test("127.0.0.1", server.port, &args));
     server.await_events("begun", 1);
     let second = Process::start(test("127.0.0.1", server.port, &args));
@@ -292,11 +292,13 @@ fn a_run_longer_than_the_server_allows_is_refused_with_both_times() {
 #[test]
 fn one_client_too_many_is_refused() {
     let server = ServeProcess::start(&["--limit-clients", "1"]);
-    let first = Process::start(test("127.0.0.1", server.port, &["-t", "2", "-b", "20M"]));
+    let first = Process::start(test("127.0.0.1", server.port, &["-t", "60", "-b", "20M"]));
     server.await_events("begun", 1);
     let second = Process::start(test("127.0.0.1", server.port, &SMALL)).finish(NOTICE);
     assert_eq!(second.code, Some(1), "{second:?}");
     assert!(second.stderr.contains("the server refused") && second.stderr.contains("later"), "{second:?}");
-    assert_eq!(first.finish(TIMEOUT).code, Some(0));
+    signal(first.pid(), "INT");
+    assert_eq!(first.finish(TIMEOUT).code, Some(130));
+    server.await_events("ended", 1);
     measures(server.port);
 }

@@ -147,13 +147,16 @@ fn a_server_that_allows_less_says_what_to_give() {
 #[test]
 fn a_second_series_waits_for_the_first_and_is_measured_alone() {
     let server = ServeProcess::start(&[]);
-    let first = Process::start(sweep(server.port, &["--sizes", "64", "-t", "5", "--trials", "20"]));
+    let first = Process::start(sweep(server.port, &["--sizes", "64", "-t", "60", "--trials", "500"]));
     server.await_events("begun", 1);
     let args: Vec<&str> = SHORT.into_iter().chain(["--json-stream"]).collect();
-    let second = Process::start(sweep(server.port, &args)).finish(TIMEOUT);
+    let second = Process::start(sweep(server.port, &args));
+    support::eventually("its place", || second.stdout().contains(r#""kind":"queued""#).then_some(()));
+    assert_eq!(server.events("begun").len(), 1, "it is not measured meanwhile");
+    signal(first.pid(), "INT");
+    assert_eq!(first.finish(TIMEOUT).code, Some(130));
+    let second = second.finish(TIMEOUT);
     assert_eq!(second.code, Some(0), "{second:?}");
-    assert!(second.stdout.contains(r#""kind":"queued""#), "{}", second.stdout);
-    assert_eq!(first.finish(TIMEOUT).code, Some(0));
 }
 
 #[test]
