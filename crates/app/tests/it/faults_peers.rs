@@ -193,13 +193,19 @@ fn an_interrupt_before_the_first_byte_is_not_forgotten() {
     at_once(["hello", "welcome", "prepare", "prepared", "flows_ready", "start"], interrupted_at);
 }
 
+/// Whether a line of a log says that bytes were received.
+fn has_moved(line: &str) -> bool {
+    let body = serde_json::from_str::<Value>(line).unwrap_or_default()["body"].clone();
+    body["kind"] == "progress" && body["bytes"].as_u64() > Some(0)
+}
+
 /// Ends a server in the middle of a run.
 fn interrupted_server(name: &str, code: i32) {
-    let server = ServeProcess::start(&[]);
-    let args = ["-t", "10", "-b", "20M", "--json"];
+    let (server, folder) = (ServeProcess::start(&[]), Folder::new());
+    let archive = folder.file("archive.sqlite");
+    let args = ["-t", "60", "-b", "20M", "--json-stream", "--archive", &archive];
     let run = Process::start(test("127.0.0.1", server.port, &args));
-    server.await_events("begun", 1);
-    support::pause(Duration::from_secs(4));
+    eventually("something was received and reported", || run.stdout().lines().any(has_moved).then_some(()));
     server.signal(name);
     let asked = clock::now();
     let ended = server.finish(TIMEOUT);
@@ -208,7 +214,9 @@ fn interrupted_server(name: &str, code: i32) {
     assert_eq!(ended.code, Some(code), "{ended:?}");
     assert_eq!(done.code, Some(1), "{done:?}");
     assert!(done.stderr.contains("the server was stopped"), "{done:?}");
-    let document = done.json();
+    let mut show = linerate();
+    show.args(["show", "--json", "--archive", &archive]);
+    let document = support::test_json(show);
     assert!(flow(&document, "download")["receiver"]["bytes"].as_u64() > Some(0), "{document}");
     assert!(caveats(&document).contains(&"partial".to_owned()), "{document}");
 }
