@@ -7,8 +7,8 @@ use linerate_sock::clock;
 use serde_json::Value;
 
 use crate::support::{
-    self, Folder, Process, Relay, ServeProcess, TIMEOUT, at_once, caveats, eventually, flow, linerate,
-    signal, test,
+    self, Folder, Process, Relay, ServeProcess, TIMEOUT, at_once, caveats, eventually, flow, has_moved,
+    linerate, signal, test,
 };
 
 /// Timeout for the survivor to notice and to end.
@@ -191,12 +191,6 @@ fn interrupted_at(state: &'static str) {
 #[test]
 fn an_interrupt_before_the_first_byte_is_not_forgotten() {
     at_once(["hello", "welcome", "prepare", "prepared", "flows_ready", "start"], interrupted_at);
-}
-
-/// Whether a line of a log says that bytes were received.
-fn has_moved(line: &str) -> bool {
-    let body = serde_json::from_str::<Value>(line).unwrap_or_default()["body"].clone();
-    body["kind"] == "progress" && body["bytes"].as_u64() > Some(0)
 }
 
 /// Ends a server in the middle of a run.

@@ -56,26 +56,26 @@ fn cut_in_the_middle(cut: LinkSide, args: &[&str]) {
     let server = ServeProcess::start_in(&net, LinkSide::B, &[]);
     let archive = support::Folder::new();
     let archive = archive.file("archive.sqlite");
-    let all = [&["-t", "20", "-b", "20M", "--json", "--archive", &archive], args].concat();
+    let all = [&["-t", "60", "-b", "20M", "--json-stream", "--archive", &archive], args].concat();
     let run = Process::start(net.test(LinkSide::A, server.port, &all));
-    server.await_events("begun", 1);
-    // Two seconds of idle latency, then some data.
-    support::pause(Duration::from_millis(4500));
+    support::eventually("something was received and reported", || {
+        run.stdout().lines().any(support::has_moved).then_some(())
+    });
     net.link(cut, false);
     let pulled = clock::now();
     let done = run.finish(TIMEOUT);
     assert!(clock::now().since(pulled) < NOTICE, "{done:?}");
     assert_eq!(done.code, Some(1), "{done:?}");
-    let document = done.json();
+    let mut show = support::linerate();
+    show.args(["show", "--json", "--archive", &archive]);
+    let document = ends(show).json();
+    assert_eq!(document["run"]["outcome"], "failed");
     let first = &document["flows"][0];
     let received = first["receiver"]["bytes"].as_u64().or_else(|| first["progress"]["bytes"].as_u64());
     assert!(received > Some(0), "{document}");
     assert!(caveats(&document).contains(&"partial".to_owned()), "{document}");
     let ended = server.await_events("ended", 1);
     assert!(clock::now().since(pulled) < NOTICE, "{ended}");
-    let mut show = support::linerate();
-    show.args(["show", "--json", "--archive", &archive]);
-    assert_eq!(ends(show).json()["run"]["outcome"], "failed");
     // The server continues to serve when the link is up again and the kernel has resolved its neighbour, which
     // the ends of the old connections were still trying to do.
     net.link(cut, true);

@@ -141,6 +141,12 @@ pub(crate) fn caveats(document: &Value) -> Vec<String> {
     all.map(|caveat| caveat["kind"].as_str().unwrap().to_owned()).collect()
 }
 
+/// Whether a line of a log says that bytes were received.
+pub(crate) fn has_moved(line: &str) -> bool {
+    let body = serde_json::from_str::<Value>(line).unwrap_or_default()["body"].clone();
+    body["kind"] == "progress" && body["bytes"].as_u64() > Some(0)
+}
+
 /// Sleeps where there is no event to wait for.
 pub(crate) fn pause(length: Duration) {
     clock::sleep_until(clock::now() + length);
