@@ -11,13 +11,24 @@ if cargo test "$@" 2>&1 | tee "$output"; then
     exit 0
 fi
 printf '\n== what failed\n'
-# Messages of tests, to the next one or to the list of names; and lines of test programs with a form of their own.
+# What a test has printed, up to the next one or to the list of names: its beginning, and its end with the message. Lines of
+# test programs with a form of their own, errors of the compiler, and programs that a signal has ended.
 awk '
-    /^---- .* stdout ----$/ { shown = 1; lines = 0 }
-    /^(failures:|test result: )/ { shown = 0 }
-    / FAILED: / { shown = 1; lines = 0 }
-    /^error(\[|: (could not compile|test failed|[0-9]+ targets? failed))/ { shown = 0; print }
-    shown && ++lines <= 40 { print substr($0, 1, 4000) }
-    /^    `-p / { print }
+    function flush(  line) {
+        for (line = 1; line <= count; line++) {
+            if (line == 6 && count > 50) { print "…"; line = count - 40 }
+            print substr(block[line], 1, 4000)
+        }
+        count = 0
+        kept = 0
+    }
+    /^---- .* stdout ----$/ { flush(); kept = 1 }
+    /^(failures:|test result: )/ { flush() }
+    / FAILED: / { flush(); kept = 1 }
+    /^error(\[|: (could not compile|test failed|[0-9]+ targets? failed))/ { flush(); kept = 2 }
+    kept == 2 && /^$/ { flush() }
+    kept { block[++count] = $0 }
+    !kept && /process didn.t exit successfully|^    `-p / { print }
+    END { flush() }
 ' "$output"
 exit 1

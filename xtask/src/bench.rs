@@ -45,7 +45,7 @@ use machine::Machine;
 struct BenchContext {
     /// The program under test.
     linerate: PathBuf,
-    /// The newest iperf3 that `make test` has built, or the installed one.
+    /// The newer iperf3 that `make test` has unpacked, or the installed one.
     iperf3: PathBuf,
     /// Folder for logs, archives and results.
     folder: PathBuf,

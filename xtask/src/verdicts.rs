@@ -305,7 +305,7 @@ mod tests {
         assert!(parse_options(&["--world", "moon"]).is_err() && parse_options(&["--held-out"]).is_err());
     }
 
-    /// A quick run: causes that a busy machine does not disturb, with one seed.
+    /// A quick run: causes that a busy machine hardly disturbs, with one seed.
     #[test]
     #[ignore = "needs root and network namespaces"]
     fn planted_causes_are_named_and_their_controls_are_not_blamed() {

@@ -13,6 +13,7 @@ use clap::builder::PossibleValue;
 use clap::{Arg, Command};
 use linerate_control::ServerEvent;
 use linerate_model::{Event, TestSpec};
+use schemars::generate::SchemaSettings;
 use serde_json::{Value, json, to_string_pretty};
 
 /// A page, and what makes it.
@@ -22,7 +23,11 @@ type ReferencePage = (&'static str, fn() -> serde_json::Result<String>);
 const PAGES: &[ReferencePage] = &[
     ("result.schema.json", || to_string_pretty(&linerate_report::result_schema())),
     ("event.schema.json", || to_string_pretty(&schemars::schema_for!(Event))),
-    ("serve-event.schema.json", || to_string_pretty(&schemars::schema_for!(ServerEvent))),
+    // Of what is written, not of what would be read.
+    ("serve-event.schema.json", || {
+        let written = SchemaSettings::draft2020_12().for_serialize();
+        to_string_pretty(&written.into_generator().into_root_schema_for::<ServerEvent>())
+    }),
     ("spec.schema.json", || to_string_pretty(&schemars::schema_for!(TestSpec))),
     ("check.schema.json", || to_string_pretty(&linerate_report::check::check_schema())),
     ("compare.schema.json", || to_string_pretty(&linerate_report::compare::compare_schema())),

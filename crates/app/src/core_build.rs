@@ -43,7 +43,7 @@ mod tests {
         assert_eq!(missing("serve"), None);
     }
 
-    /// A command or an option of the pages that is added to the full build alone is added here too.
+    /// A command, or an option `--web…`, that is added to the full build alone is added here too.
     #[test]
     fn everything_that_the_small_build_lacks_is_listed() {
         let lines: Vec<&str> = include_str!("cli.rs").lines().map(str::trim).collect();

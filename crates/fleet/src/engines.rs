@@ -25,9 +25,8 @@ pub use local_postgres::LocalPostgres;
 pub(crate) use server_process::process_with;
 pub(crate) use server_user::effective_user;
 
-/// How long a server may take until it accepts connections. After a crash, PostgreSQL first has the disk confirm each of
-/// its thousand files.
-const START_TIMEOUT: Duration = Duration::from_secs(120);
+/// How long NATS may take until it accepts connections.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Where the programs of the servers are. What is absent is searched for.
 ///

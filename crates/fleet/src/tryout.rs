@@ -38,7 +38,7 @@ const HOSTS: [&str; 3] = ["one", "two", "three"];
 /// How long a server may take to listen.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a fleet may take to come up. At its first start, PostgreSQL makes its data, and waits for the disk.
-const UP_TIMEOUT: Duration = Duration::from_secs(200);
+const UP_TIMEOUT: Duration = Duration::from_secs(300);
 /// How long a coordinator may take to end.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 const PID_FILE: &str = "coordinator.pid";

@@ -7,7 +7,7 @@
 
 use std::time::Instant;
 
-use linerate_model::{Body, Event, Readings, RunRecord, Sample};
+use linerate_model::{Body, Event, Readings, RunRecord, Sample, Side};
 use linerate_report::format::RunSource;
 use linerate_report::{Format, TextLayout};
 use linerate_units::Span;
@@ -19,7 +19,7 @@ const INTERVAL: Span = Span::from_ms(100);
 /// How late a sample may be.
 const MAX_LATE_NS: u64 = 200_000;
 
-/// Readings like these: none of another sample, as those of two real samples are never the same.
+/// Readings like these, as those of two real samples are never the same. Small counts, such as those of losses, stay.
 fn varied(readings: &Readings, random: &mut StdRng) -> Readings {
     let mut varied = serde_json::to_value(readings).unwrap();
     for (_, value) in varied.as_object_mut().unwrap() {
@@ -37,6 +37,9 @@ fn lengthened(log: &[Event], rows: u64) -> (Vec<Event>, u64) {
     let mut random = StdRng::seed_from_u64(1);
     let is_sample = |event: &&Event| matches!(event.body, Body::Sample { .. });
     let real: Vec<Event> = log.iter().filter(is_sample).cloned().collect();
+    // Sender and receiver are sampled at the same time.
+    let of_sender = |event: &&Event| matches!(&event.body, Body::Sample { sample, flow } if sample.side == Side::Sender && flow.0 == 0);
+    let of_one_side = real.iter().filter(of_sender).count() as u64;
     let first = log.iter().position(|event| is_sample(&event)).unwrap();
     let mut events = log[..first].to_vec();
     let (mut written, mut turn) = (0, 0);
@@ -45,8 +48,7 @@ fn lengthened(log: &[Event], rows: u64) -> (Vec<Event>, u64) {
             let Body::Sample { flow, sample } = &event.body else { unreachable!() };
             let readings = varied(&sample.readings, &mut random);
             written += readings.iter().count() as u64;
-            // Each sample of the real log is one of a sender or receiver, which are sampled together.
-            let start_ns = sample.start_ns + Span::from_ns(turn * real.len() as u64 * INTERVAL.as_ns());
+            let start_ns = sample.start_ns + Span::from_ns(turn * of_one_side * INTERVAL.as_ns());
             let late = Span::from_ns(random.random_range(0..MAX_LATE_NS));
             let sample = Sample { start_ns, end_ns: start_ns + INTERVAL + late, readings, ..sample.clone() };
             events.push(Event { body: Body::Sample { flow: *flow, sample }, ..event.clone() });

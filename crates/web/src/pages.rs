@@ -128,9 +128,13 @@ pub(crate) async fn responsiveness_config(
             "this server takes no measurements of responsiveness; it is started with --responsiveness-port";
         return Err(HttpProblem::new(NOT_FOUND, why));
     };
-    let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
     let kind = [(header::CONTENT_TYPE, "application/json")];
-    Ok((kind, config_at("https", &format!("{host}:{port}"))).into_response())
+    Ok((kind, config_at("https", &authority(host, port))).into_response())
+}
+
+/// A host and its port, as an address of the web has them.
+fn authority(host: &str, port: u16) -> String {
+    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }
 
 pub(crate) async fn script(State(service): State<Service>, headers: HeaderMap) -> Response {
@@ -147,4 +151,15 @@ pub(crate) async fn style(State(service): State<Service>, headers: HeaderMap) ->
 
 pub(crate) async fn icon(State(service): State<Service>, headers: HeaderMap) -> Response {
     service.files().icon.response(&headers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::authority;
+
+    #[test]
+    fn an_address_of_ipv6_is_in_brackets() {
+        assert_eq!(authority("2001:db8::1", 5202), "[2001:db8::1]:5202");
+        assert_eq!(authority("ams-1", 5202), "ams-1:5202");
+    }
 }

@@ -98,8 +98,13 @@ impl RunRequest {
         let spec = &self.test;
         spec.check().and_then(|()| spec.agree()).map_err(|error| HttpProblem::of_spec(spec, &error))?;
         limits.check_time("test", spec.expected_time(), "test.traffic.duration_ns")?;
-        limits.check_group(spec.traffic.multicast, "test.traffic.multicast")?;
-        let target = if self.to == THIS_HOST { None } else { Some(self.target(limits)?) };
+        let target = if self.to == THIS_HOST {
+            // A group stays on the loopback interface.
+            None
+        } else {
+            limits.check_group(spec.traffic.multicast, "test.traffic.multicast")?;
+            Some(self.target(limits)?)
+        };
         Ok(TestTask { target, labels: self.labels()?, request: self })
     }
 
@@ -172,4 +177,27 @@ impl TestTask {
 fn is_host_text(text: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || ".-_:%[]".contains(c);
     text.chars().count() <= MAX_HOST_CHARS && !text.starts_with('-') && text.chars().all(is_part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_test_goes_to_a_group_only_where_tests_may() {
+        let limits = RunLimits {
+            targets: ["192.0.2.0/24", "239.1.0.0/16"].map(|target| target.parse().unwrap()).into(),
+            ..RunLimits::default()
+        };
+        let field_of = |to: &str, group: &str| {
+            let test = serde_json::json!({ "traffic": { "udp": true, "multicast": group } });
+            let request = serde_json::json!({ "to": to, "test": test });
+            let request: RunRequest = serde_json::from_value(request).unwrap();
+            request.check(&limits).err().map(|problem| (problem.status, problem.field.unwrap()))
+        };
+        assert_eq!(field_of("192.0.2.7", "239.1.2.3"), None);
+        assert_eq!(field_of("192.0.2.7", "239.9.9.9"), Some((403, "test.traffic.multicast".to_owned())));
+        assert_eq!(field_of("198.51.100.7", "239.1.2.3"), Some((403, "to".to_owned())));
+        assert_eq!(field_of(THIS_HOST, "239.9.9.9"), None, "it stays on the loopback interface");
+    }
 }

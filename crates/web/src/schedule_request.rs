@@ -30,7 +30,7 @@ pub(crate) struct NewSchedule {
     to: String,
     /// What to measure.
     #[serde(default)]
-    test: TestSpec,
+    pub(crate) test: TestSpec,
     /// Whether others may use the same hosts and links at the same time.
     #[serde(default)]
     shared: bool,

@@ -57,8 +57,16 @@ pub(super) fn run(bed: &BenchContext) -> Result<BenchOutcome, String> {
     {
         return Ok(BenchOutcome::Skipped("it needs nginx, curl and openssl"));
     }
+    let folder = bed.folder.join("nginx");
+    let found = compared(bed, &folder);
+    // The file of nginx looks like much, and is nothing.
+    let _ = fs::remove_dir_all(&folder);
+    found
+}
+
+fn compared(bed: &BenchContext, folder: &Path) -> Result<BenchOutcome, String> {
     let (_ours, own_port) = serve_own(bed)?;
-    let (_nginx, peer_port) = serve_nginx(bed)?;
+    let (_nginx, peer_port) = serve_nginx(bed, folder)?;
     let ours = format!("https://127.0.0.1:{own_port}/linerate/responsiveness/large");
     let theirs = format!("https://127.0.0.1:{peer_port}/large");
     let (mut own, mut peer) = (Vec::new(), Vec::new());
@@ -99,9 +107,8 @@ fn serve_own(bed: &BenchContext) -> Result<(ChildProcess, u64), String> {
     Ok((server, port))
 }
 
-fn serve_nginx(bed: &BenchContext) -> Result<(ChildProcess, u64), String> {
-    let folder = bed.folder.join("nginx");
-    prepare(&folder).map_err(|error| format!("cannot prepare {}: {error}", folder.display()))?;
+fn serve_nginx(bed: &BenchContext, folder: &Path) -> Result<(ChildProcess, u64), String> {
+    prepare(folder).map_err(|error| format!("cannot prepare {}: {error}", folder.display()))?;
     let path = |name: &str| folder.join(name).display().to_string();
     let (key, certificate) = (path("key.pem"), path("certificate.pem"));
     let request = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=bench";
@@ -136,7 +143,7 @@ fn download(bed: &BenchContext, url: &str) -> Result<Downloaded, String> {
     let ["2", bytes, time] = words[..] else { return Err(format!("curl printed: {text}")) };
     let number = |text: &str| text.trim().parse::<f64>().map_err(|error| format!("{text}: {error}"));
     let (bytes, time) = (number(bytes)?, number(time)?);
-    if time < bed.transfer.as_secs_f64() {
+    if time < 0.99 * bed.transfer.as_secs_f64() {
         return Err(format!("the download ended early: {text}"));
     }
     Ok(Downloaded { bits_per_second: 8.0 * bytes / time, cpu_seconds_per_gb: busy / (bytes / 1e9) })

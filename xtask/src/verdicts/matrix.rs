@@ -176,9 +176,14 @@ impl VerdictMatrix {
             // A measurement that failed stays.
             row.trials.retain(|trial| lost.next() != Some(true) || trial.answer.is_err());
         }
-        self.rows.retain(|row| !row.trials.is_empty());
+        let count = |rows: &[MatrixRow], planted| rows.iter().filter(|row| row.planted == planted).count();
+        let before = [true, false].map(|planted| count(&self.rows, planted));
+        for row in self.rows.extract_if(.., |row| row.trials.is_empty()) {
+            println!("left out, as it was disturbed: {} {}", row.label, row.name);
+        }
+        let after = [true, false].map(|planted| count(&self.rows, planted));
         let left = self.all();
-        if 2 * left < all {
+        if 2 * left < all || before.iter().zip(after).any(|(before, after)| 2 * after < *before) {
             return Err(format!(
                 "only {left} of {all} measurements were not disturbed; the machine is too busy"
             ));

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::TcpStream;
 
 use crate::support::{
-    Folder, Process, ServeProcess, TIMEOUT, eventually, has_python_peers, linerate, python_peer,
+    Folder, Process, ServeProcess, TIMEOUT, eventually, has_python_peers, linerate, python_peer, signal,
 };
 
 /// Prints for each line of a file whether it is valid.
@@ -31,11 +31,12 @@ fn what_a_server_prints_is_as_its_schema_says() {
         test.args(["test", &host, "-t", time]).args(options);
         Process::start(test)
     };
-    let first = test("2");
+    let first = test("60");
     server.await_events("begun", 1);
     let second = test("0.2");
     server.await_events("waiting", 1);
-    assert_eq!(first.finish(TIMEOUT).code, Some(0));
+    signal(first.pid(), "INT");
+    assert_eq!(first.finish(TIMEOUT).code, Some(130));
     assert_eq!(second.finish(TIMEOUT).code, Some(0));
     TcpStream::connect(&host).unwrap().write_all(b"this is nothing that is served\r\n").unwrap();
     server.await_events("foreign", 1);

@@ -57,10 +57,12 @@ impl Peer {
         Some(peer)
     }
 
-    /// Sends these bytes again and again, each time from where it was interrupted, until there is such an error.
+    /// Sends these bytes again and again, each time from where it was interrupted, until there is such an error. Panics if
+    /// there is none for a long time.
     pub(crate) fn write_until(&mut self, bytes: &[u8], is_end: impl Fn(&std::io::Error) -> bool) {
-        let mut sent = 0;
+        let (mut sent, until) = (0, clock::now() + super::TIMEOUT);
         loop {
+            assert!(!until.has_passed(), "the other end takes everything");
             match self.stream.write(&bytes[sent..]) {
                 Ok(count) => sent = (sent + count) % bytes.len(),
                 Err(error) if is_end(&error) => return,

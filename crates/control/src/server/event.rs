@@ -98,7 +98,7 @@ pub enum ServerEvent {
         #[serde(serialize_with = "plain")]
         #[cfg_attr(feature = "schema", schemars(with = "String"))]
         client: SocketAddr,
-        /// Why it failed; absent if it completed.
+        /// Why it failed; null if it completed.
         #[serde(rename = "error")]
         trouble: Option<ForeignText>,
     },

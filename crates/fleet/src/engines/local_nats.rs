@@ -83,7 +83,7 @@ impl LocalNats {
             // Ended by its destructor if it does not become ready.
             let mut started = Self { server, program: program.clone(), log: log.clone(), port };
             let until = clock::now() + START_TIMEOUT;
-            match started.server.wait_until_ready(until, |_| greets(port, &name)) {
+            match started.server.wait_until_ready(until, START_TIMEOUT, |_| greets(port, &name)) {
                 Err(LocalServerError::Ended { said, .. }) if said.contains(PORT_TAKEN) && tries < PORTS => {
                     tries += 1;
                 }

@@ -21,7 +21,7 @@ use twox_hash::XxHash64;
 use super::programs::{find_postgres, postgres_major, version_text};
 use super::server_process::{ServerLog, ServerProcess, kill, process_with};
 use super::server_user::{ServerUser, effective_user};
-use super::{EnginePaths, LocalServerError, START_TIMEOUT, prepared_folder, unusable};
+use super::{EnginePaths, LocalServerError, prepared_folder, unusable};
 
 const PROGRAM: &str = "PostgreSQL";
 /// The data, in the folder of the fleet.
@@ -46,6 +46,9 @@ const SHUTDOWN_STEPS: [(&str, Duration); 2] =
     [("INT", Duration::from_secs(20)), ("QUIT", Duration::from_secs(5))];
 /// What a new server says while processes of a killed one have not noticed yet that it is gone.
 const EARLIER_PROCESSES: &str = "pre-existing shared memory block";
+/// How long a server may take until it accepts connections. After a crash it first has the disk confirm each of its thousand
+/// files.
+const START_TIMEOUT: Duration = Duration::from_secs(120);
 const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A PostgreSQL server on this machine, with its data in a folder. It ends when it is dropped, and the data stays.
@@ -88,7 +91,7 @@ impl LocalPostgres {
             // Ended by its destructor if it does not become ready.
             let mut started = Self { server, programs: programs.clone(), socket };
             let ready = |process| is_ready(&data, process) && UnixStream::connect(&path).is_ok();
-            match started.server.wait_until_ready(until, ready) {
+            match started.server.wait_until_ready(until, START_TIMEOUT, ready) {
                 Err(LocalServerError::Ended { said, .. })
                     if said.contains(EARLIER_PROCESSES) && !until.has_passed() =>
                 {

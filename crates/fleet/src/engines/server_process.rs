@@ -13,7 +13,7 @@ use linerate_sock::clock::{self, Mono};
 use linerate_sock::process::{PidFd, Signal, has_ended};
 
 use super::server_user::ServerUser;
-use super::{LocalServerError, START_TIMEOUT, programs, unusable};
+use super::{LocalServerError, programs, unusable};
 
 /// How often it is looked at whether a server accepts connections.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -124,6 +124,7 @@ impl ServerProcess {
     pub(super) fn wait_until_ready(
         &mut self,
         until: Mono,
+        timeout: Duration,
         ready: impl Fn(u32) -> bool,
     ) -> Result<(), LocalServerError> {
         loop {
@@ -134,7 +135,7 @@ impl ServerProcess {
                 return Ok(());
             }
             if until.has_passed() {
-                return Err(self.log.not_ready(START_TIMEOUT));
+                return Err(self.log.not_ready(timeout));
             }
             clock::sleep_until(clock::now() + POLL_INTERVAL);
         }

@@ -111,14 +111,14 @@ fn substitute(run: &SubstituteRun<'_>, cancel: &CancelToken) -> (RunEnd, String)
         |reason: &str| RunEnd { state: CalendarRunState::Failed, reason: reason.to_owned(), result: None };
     clock::sleep_until(clock::now() + Duration::from_millis(rng.random_range(10..300)));
     // Before the check: this process may have to wait for the processor after it.
-    let begins = now();
+    let (begins, began) = (now(), clock::now());
     if run.start_by.has_passed() || cancel.is_cancelled() {
         return (failed("it could not begin in time"), log(run, false));
     }
     let lasts = run.spec.traffic.measured().as_duration();
     let until = clock::now() + lasts;
     let SubstituteRun { run: id, schedule, from, to, .. } = run;
-    note(&format!("begin {id} {schedule} {from} {to} {} {}", begins.as_ms(), lasts.as_millis()));
+    note(&format!("begin {id} {schedule} {from} {to} {} {}", begins.as_ms(), until.since(began).as_millis()));
     while !until.has_passed() && !cancel.is_cancelled() {
         clock::sleep_until(until.min(clock::now() + Duration::from_millis(10)));
     }

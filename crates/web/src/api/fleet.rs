@@ -141,6 +141,7 @@ pub(crate) async fn add(
     _: MayAdminister,
     JsonBody(schedule): JsonBody<NewSchedule>,
 ) -> Result<AddedSchedule, HttpProblem> {
+    service.runs().limits().check_group(schedule.test.traffic.multicast, "test.traffic.multicast")?;
     let request = schedule.request()?;
     let added = with(&service, move |calendar| Ok(calendar.add(&request, now()))).await?;
     let state = added.map_err(|error| schedule.refused(error))?;

@@ -78,7 +78,7 @@ pub(super) struct LoadStage {
     lost: Vec<Timestamp>,
     pub(super) failed: Vec<Timestamp>,
     connections: usize,
-    /// When the last pair of probes was due.
+    /// When the last pair of probes was planned; at first, when the stage began.
     last_pair: Timestamp,
     /// When the next probe over a new connection is due, and the next one over a loaded one.
     pub(super) next_foreign: Timestamp,
@@ -185,8 +185,14 @@ impl LoadStage {
     /// Brings the next probes forward if the path is faster than it seemed when they were planned: at its beginning a load
     /// has hardly moved anything.
     pub(super) fn hasten_probes(&mut self, now: Timestamp) {
-        let due = self.last_pair + self.pair_time(now);
-        self.next_foreign = self.next_foreign.min(due.max(now + SOON));
+        let time = self.pair_time(now);
+        let soon = now + SOON;
+        self.next_foreign = self.next_foreign.min((self.last_pair + time).max(soon));
+        // That over a loaded connection comes in the middle; if it was sent, there is none until the next pair.
+        if self.next_loaded < Timestamp::from_ns(u64::MAX) {
+            let middle = self.last_pair + Span::from_ns(time.as_ns() / 2);
+            self.next_loaded = self.next_loaded.min(middle.max(soon));
+        }
     }
 
     /// The time between two pairs of probes.
@@ -383,9 +389,12 @@ mod tests {
         stage.goodput[1].gone = 2_500_000;
         stage.hasten_probes(at(520));
         assert!(stage.next_foreign > at(520) && stage.next_foreign < at(600), "38 Mb/s");
+        assert!(stage.next_loaded > at(520) && stage.next_loaded < stage.next_foreign);
+        stage.next_loaded = Timestamp::from_ns(u64::MAX);
         stage.next_foreign = at(10_500);
         stage.hasten_probes(at(1_000));
         assert_eq!(stage.next_foreign, at(1_001), "soon, and not in the past");
+        assert_eq!(stage.next_loaded, Timestamp::from_ns(u64::MAX), "it was sent");
         // A planned probe is not put off by a path that becomes slower.
         stage.plan_probes(at(1_000));
         let planned = stage.next_foreign;
