@@ -4,10 +4,10 @@ use linerate_archive::{Calendar, RunFilter};
 use linerate_fleet::{FleetCalendar, FleetCoordinator, PairRequest, ScheduleRequest, fleet_file, now};
 use linerate_model::calendar::{CalendarRunState, CellResult, FleetAgentState, UnixTime};
 use linerate_units::{Bitrate, Span};
-use linerate_web::{Ability, Access, TokenFile};
+use linerate_web::{Ability, Access, TokenFile, WebConfig};
 use serde_json::{Value, json};
 
-use crate::client::TestSite;
+use crate::client::{TestSite, config};
 
 /// Describes a fleet in the archive of a site, and adds a schedule.
 fn describe(site: &TestSite) {
@@ -224,4 +224,18 @@ fn monitoring_gets_the_pairs_of_meshes_under_their_own_names() {
         assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
     }
     assert!(!text.contains(r#"src="b",dst="a""#), "{text}");
+}
+
+#[test]
+fn a_schedule_sends_to_a_group_only_where_tests_may() {
+    let targets = vec!["239.1.0.0/16".parse().unwrap()];
+    let site = TestSite::with(WebConfig { targets, ..config(Access::default(), None) });
+    describe(&site);
+    let add = |group: &str| {
+        let test = json!({ "traffic": { "udp": true, "multicast": group } });
+        let body = json!({ "name": "rtp", "from": "a", "to": "b", "every": "15m", "test": test });
+        site.write("POST", "/api/v1/schedules", "", &body.to_string())
+    };
+    assert_eq!(add("239.9.9.9").problem(403)["field"], "test.traffic.multicast");
+    assert_eq!(add("239.1.2.3").status, 201);
 }
