@@ -142,7 +142,8 @@ async function start(seconds) {
 
 /** A run in the middle, and one that waits behind it. */
 async function live(view, colorScheme) {
-  const id = await start(4);
+  // Long enough for two pages to open meanwhile on a busy machine.
+  const id = await start(12);
   const waiting = await start(1);
   const page = await opened(view, colorScheme, `/runs/${id}`);
   const behind = await opened(view, colorScheme, `/runs/${waiting}`);

@@ -29,7 +29,7 @@ pub struct CompareDocument {
     /// Figures of the base that a candidate lacks.
     missing: Vec<MissingOf>,
     /// Runs that were not completed and are not compared, by their names.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     left_out: BTreeMap<String, usize>,
 }
 
@@ -85,7 +85,7 @@ struct ComparisonOf {
     #[serde(skip_serializing_if = "Option::is_none")]
     dependence: Option<DependenceOf>,
     /// Whether the repeats are too few to test for dependence on preceding ones; absent if they are enough.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     independence_unknown: bool,
     /// `higher`, `lower`, `not_shown`, `below_noise` (below the resolution), `dependent` or `too_few`.
     outcome: &'static str,

@@ -82,7 +82,7 @@ pub struct LiveFlow {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retransmits: Option<u64>,
     /// Whether its streams are counted one by one.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub counts_streams: bool,
 }
 

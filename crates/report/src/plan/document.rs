@@ -32,7 +32,7 @@ pub struct PlanDocument {
     /// The points, in the order of the plan, with the summaries of their trials.
     pub points: Vec<PointSection>,
     /// The tables of the plan's method.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tables: Vec<MethodTable>,
     /// Results of every assertion at every point, flow and direction that it applies to.
     pub assertions: Vec<PlanJudgement>,
@@ -51,7 +51,7 @@ pub struct PointSection {
     /// Its value on every axis.
     pub values: Vec<AxisSection>,
     /// Results of searches by repeat.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub found: Vec<SearchEnd>,
     /// Summaries by flow, direction and quantity.
     pub summaries: Vec<PointSummary>,

@@ -114,7 +114,7 @@ struct PortFrame {
     /// Bytes that wait now, in the queues of all members together.
     queue_bytes: u64,
     /// The same for each member; absent unless the link is a LAG.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     members_queue_bytes: Vec<u64>,
     /// The most that waited in the last second.
     queue_max_bytes: u64,
