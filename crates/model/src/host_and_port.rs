@@ -1,4 +1,4 @@
-//! A host with or without a port, as users type it.
+//! A host with or without a port, as users type it and as addresses of the web have it.
 
 /// The host and the port of `HOST`, `HOST:PORT`, `[ADDRESS]:PORT` or an address of IPv6; absent for another text, and for
 /// port 0. A host may have a zone. A port that is given separately counts more than the one in the text.
@@ -27,6 +27,12 @@ pub fn split_host_and_port(typed: &str, port: Option<u16>) -> Option<(String, Op
     }
 }
 
+/// `HOST:PORT`, with an address of IPv6 in brackets (RFC 3986, section 3.2.2).
+#[must_use]
+pub fn join_host_and_port(host: &str, port: u16) -> String {
+    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -45,5 +51,13 @@ mod tests {
             assert_eq!(parsed(wrong), None, "{wrong}");
         }
         assert_eq!(split_host_and_port("host", Some(0)), None);
+    }
+
+    #[test]
+    fn what_is_joined_is_split_again() {
+        for (host, joined) in [("2001:db8::1", "[2001:db8::1]:5202"), ("ams-1", "ams-1:5202")] {
+            assert_eq!(join_host_and_port(host, 5202), joined);
+            assert_eq!(split_host_and_port(joined, None), Some((host.to_owned(), Some(5202))));
+        }
     }
 }

@@ -63,7 +63,7 @@ pub use flow_outcome::FlowOutcome;
 pub use follow_up::{FollowUp, Investigation};
 pub use foreign_text::{ForeignLines, ForeignText};
 pub use host::{HostInfo, LinkInfo, LinkKind};
-pub use host_and_port::split_host_and_port;
+pub use host_and_port::{join_host_and_port, split_host_and_port};
 pub use host_check::{CheckSection, CheckStatus, HostCheck, HostCheckup, JudgedPath, KernelFeature};
 pub use kernel_counts::{IdleCounts, InterfaceCounts, KernelCounts, PassedCounts, QdiscCounts, SocketCounts};
 pub use method::{MethodCell, MethodColumn, MethodRow, MethodTable};

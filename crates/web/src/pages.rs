@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use linerate_compat::http::responsiveness_config as config_at;
+use linerate_model::join_host_and_port;
 use sha2::{Digest, Sha256};
 
 use crate::config::WebAssets;
@@ -129,12 +130,7 @@ pub(crate) async fn responsiveness_config(
         return Err(HttpProblem::new(NOT_FOUND, why));
     };
     let kind = [(header::CONTENT_TYPE, "application/json")];
-    Ok((kind, config_at("https", &authority(host, port))).into_response())
-}
-
-/// A host and its port, as an address of the web has them.
-fn authority(host: &str, port: u16) -> String {
-    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+    Ok((kind, config_at("https", &join_host_and_port(host, port))).into_response())
 }
 
 pub(crate) async fn script(State(service): State<Service>, headers: HeaderMap) -> Response {
@@ -151,15 +147,4 @@ pub(crate) async fn style(State(service): State<Service>, headers: HeaderMap) ->
 
 pub(crate) async fn icon(State(service): State<Service>, headers: HeaderMap) -> Response {
     service.files().icon.response(&headers)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::authority;
-
-    #[test]
-    fn an_address_of_ipv6_is_in_brackets() {
-        assert_eq!(authority("2001:db8::1", 5202), "[2001:db8::1]:5202");
-        assert_eq!(authority("ams-1", 5202), "ams-1:5202");
-    }
 }

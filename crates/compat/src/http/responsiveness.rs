@@ -47,7 +47,7 @@ pub static RESPONSIVENESS: Tool = Tool {
     options: &[],
 };
 
-/// The path at which clients ask where they measure.
+/// The path at which clients ask where they measure (RFC 8615).
 pub const CONFIG_PATH: &str = "/.well-known/nq";
 /// The paths that the draft calls small and large download, and upload.
 const SMALL_PATH: &str = "/linerate/responsiveness/small";

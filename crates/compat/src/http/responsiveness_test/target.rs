@@ -1,10 +1,10 @@
 //! The server, as a user types it.
 
 use http::Uri;
-use linerate_model::{ForeignText, split_host_and_port};
+use linerate_model::{ForeignText, join_host_and_port, split_host_and_port};
 
-use super::super::responsiveness::PORT;
-use super::urls::{CONFIG_PATH, port_of};
+use super::super::responsiveness::{CONFIG_PATH, PORT};
+use super::urls::port_of;
 
 /// The address of what a server offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,8 +47,7 @@ impl ResponsivenessTarget {
         let (host, port) = split_host_and_port(typed, port)?;
         let port = port.unwrap_or(PORT);
         let name = host.split('%').next().unwrap_or_default();
-        let name = if name.contains(':') { format!("[{name}]") } else { name.to_owned() };
-        let found = Self::read(&format!("https://{name}:{port}{CONFIG_PATH}"))?;
+        let found = Self::read(&format!("https://{}{CONFIG_PATH}", join_host_and_port(name, port)))?;
         // A host with a path would be an address.
         let is_host = found.port == port && found.uri.path() == CONFIG_PATH;
         is_host.then(|| Self { host, ..found })
@@ -99,8 +98,7 @@ impl ResponsivenessTarget {
 
     /// Host and port.
     pub(super) fn authority(&self) -> String {
-        let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
-        format!("{host}:{}", self.port)
+        join_host_and_port(&self.host, self.port)
     }
 }
 

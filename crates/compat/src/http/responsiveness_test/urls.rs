@@ -4,9 +4,6 @@ use http::Uri;
 use linerate_model::ForeignText;
 use serde_json::Value;
 
-/// Where every server says it, unless the user knows better (RFC 8615).
-pub(super) const CONFIG_PATH: &str = "/.well-known/nq";
-
 /// Most bytes of a configuration.
 pub(super) const MAX_CONFIG_BYTES: usize = 64 << 10;
 
