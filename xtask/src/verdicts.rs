@@ -150,11 +150,32 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
             .map_err(|e| format!("cannot write {}: {e}", path.display()))?;
         println!("written: {}", path.display());
     }
-    let judged = if options.sample { matrix.undisturbed()? } else { matrix };
+    let judged = if options.sample {
+        let (judged, gone) = matrix.undisturbed()?;
+        count_skipped(&gone)?;
+        judged
+    } else {
+        matrix
+    };
     match judged.misses() {
         misses if misses.is_empty() => Ok(()),
         misses => Err(format!("below the bars:\n  {}", misses.join("\n  "))),
     }
+}
+
+/// Records what a sample has left out in the list of `make test`.
+fn count_skipped(rows: &[String]) -> Result<(), String> {
+    let lines: String =
+        rows.iter().map(|row| format!("skipped: verdicts, {row}: the measurement was disturbed\n")).collect();
+    print!("{lines}");
+    let folder = target_folder()?.join("tmp");
+    let list = folder.join("skipped.txt");
+    let append = || {
+        std::fs::create_dir_all(&folder)?;
+        let mut list = std::fs::OpenOptions::new().create(true).append(true).open(&list)?;
+        std::io::Write::write_all(&mut list, lines.as_bytes())
+    };
+    append().map_err(|e| format!("cannot write {}: {e}", list.display()))
 }
 
 impl LabTrialContext {
@@ -250,11 +271,18 @@ fn gathered(rows: Rows, keeper: &Processes, bars: Bars) -> Result<VerdictMatrix,
     Ok(VerdictMatrix { rows: rows.into_iter().map(|(row, _)| row).collect(), bars })
 }
 
+/// Where cargo builds.
+fn target_folder() -> Result<PathBuf, String> {
+    let root = crate::tree::root()?;
+    Ok(std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from))
+}
+
 /// The program under test.
 fn program(wanted: Option<&Path>) -> Result<PathBuf, String> {
-    let root = crate::tree::root()?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    let linerate = wanted.map_or_else(|| target.join("release/linerate"), Path::to_path_buf);
+    let linerate = match wanted {
+        Some(wanted) => wanted.to_owned(),
+        None => target_folder()?.join("release/linerate"),
+    };
     if linerate.is_file() {
         return Ok(linerate);
     }

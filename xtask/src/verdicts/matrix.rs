@@ -163,11 +163,11 @@ impl VerdictMatrix {
         count as f64 / self.all().max(1) as f64
     }
 
-    /// Without the trials whose measurements report that they were disturbed.
+    /// Without the trials whose measurements report that they were disturbed, and the rows that have none then.
     ///
     /// # Errors
     /// Too few are left to say anything.
-    pub(super) fn undisturbed(mut self) -> Result<Self, String> {
+    pub(super) fn undisturbed(mut self) -> Result<(Self, Vec<String>), String> {
         let all = self.all();
         for row in &mut self.rows {
             let lost: Vec<bool> =
@@ -178,9 +178,8 @@ impl VerdictMatrix {
         }
         let count = |rows: &[MatrixRow], planted| rows.iter().filter(|row| row.planted == planted).count();
         let before = [true, false].map(|planted| count(&self.rows, planted));
-        for row in self.rows.extract_if(.., |row| row.trials.is_empty()) {
-            println!("left out, as it was disturbed: {} {}", row.label, row.name);
-        }
+        let gone = self.rows.extract_if(.., |row| row.trials.is_empty());
+        let gone = gone.map(|row| format!("{} {}", row.label, row.name)).collect();
         let after = [true, false].map(|planted| count(&self.rows, planted));
         let left = self.all();
         if 2 * left < all || before.iter().zip(after).any(|(before, after)| 2 * after < *before) {
@@ -188,7 +187,7 @@ impl VerdictMatrix {
                 "only {left} of {all} measurements were not disturbed; the machine is too busy"
             ));
         }
-        Ok(self)
+        Ok((self, gone))
     }
 
     /// The missed bars.
@@ -363,16 +362,16 @@ mod tests {
             VerdictMatrix { rows: vec![all], bars: REQUIRED }
         };
         assert!(!disturbed(2).misses().is_empty());
-        assert!(disturbed(2).undisturbed().unwrap().misses().is_empty());
+        assert!(disturbed(2).undisturbed().unwrap().0.misses().is_empty());
         assert!(disturbed(3).undisturbed().err().unwrap().contains("only 2 of 5"));
         let wrong =
             VerdictMatrix { rows: vec![row(&[Rule::ReceiverWindow], &[Rule::RandomLoss])], bars: REQUIRED };
-        assert!(!wrong.undisturbed().unwrap().misses().is_empty());
+        assert!(!wrong.undisturbed().unwrap().0.misses().is_empty());
         let failed = MatrixTrial { seed: 1, answer: Err("no".into()), load: 0.0, repeats: 0, seconds: 0.0 };
         let mut lost = row(&[Rule::ReceiverWindow], &[Rule::ReceiverWindow]);
         lost.trials.push(failed);
         let lost = VerdictMatrix { rows: vec![lost], bars: REQUIRED };
-        assert!(!lost.undisturbed().unwrap().misses().is_empty(), "a failure is no disturbance");
+        assert!(!lost.undisturbed().unwrap().0.misses().is_empty(), "a failure is no disturbance");
     }
 
     #[test]
