@@ -83,7 +83,7 @@ fn a_plan_in_the_lab_sets_links_as_its_points_want_and_leaves_nothing() {
 fn the_lab_of_a_killed_coordinator_goes_and_the_plan_goes_on() {
     let bench = PlanDir::new(
         "name = \"killed\"\npause = 0\nrepeats = 6\n[lab]\ntopology = \"pair\"\n\
-         [test]\nduration = 0.5\nupload = true\nrate = \"10M\"\nno_latency = true\n",
+         [test]\nduration = 1.5\nupload = true\nrate = \"10M\"\nno_latency = true\n",
     );
     let running = Process::start(bench.command(&["run", &bench.folder.file("plan.toml")]));
     let run = eventually("two trials are archived", || {
@@ -111,7 +111,7 @@ fn the_lab_of_a_killed_coordinator_goes_and_the_plan_goes_on() {
 fn a_plan_whose_switch_is_killed_leaves_as_little_as_any_other() {
     let bench = PlanDir::new(
         "name = \"switchless\"\npause = 0\nrepeats = 3\n[lab]\ntopology = \"pair\"\n\
-         [test]\nduration = 0.2\nupload = true\nrate = \"10M\"\nno_latency = true\n[host.a]\nmtu = 1400\n",
+         [test]\nduration = 0.8\nupload = true\nrate = \"10M\"\nno_latency = true\n[host.a]\nmtu = 1400\n",
     );
     let run_dir = bench.folder.path().join("run");
     let files = || {
@@ -153,7 +153,7 @@ fn a_signal_takes_the_lab_down_and_a_dead_agent_only_its_own_flows() {
     };
     let run = trials(1)["run"].as_str().unwrap().to_owned();
     signal(agent_of(&run, "b"), "KILL");
-    let document = trials(4);
+    let document = trials(7);
     let last = elements(&document["trials"]).last().unwrap();
     let outcome = |flow: &str| {
         let run = elements(&last["runs"]).iter().find(|run| run["flow"] == flow).unwrap();
