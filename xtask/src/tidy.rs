@@ -14,6 +14,7 @@ mod marks;
 mod module_order;
 mod pinned;
 mod reasons;
+mod schema_fields;
 mod sizes;
 mod threads;
 mod type_names;
@@ -62,6 +63,7 @@ const CHECKS: &[fn(&Tree) -> Vec<Problem>] = &[
     module_order::check,
     pinned::check,
     reasons::check,
+    schema_fields::check,
     sizes::check,
     threads::check,
     type_names::check,
