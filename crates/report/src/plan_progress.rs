@@ -55,6 +55,9 @@ pub struct PlanFlowFrame {
     /// The receiver's rate now; absent if it does not run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bitrate_bps: Option<f64>,
+    /// Its position in the queue of a host that measures for others, from 1; absent if it does not wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub position: Option<u32>,
 }
 
 /// A trial that has ended.
@@ -102,6 +105,8 @@ struct FlowRate {
     name: String,
     last: (Bytes, Span),
     rate: Option<Bitrate>,
+    /// Position in the queue of a host.
+    position: Option<u32>,
 }
 
 impl FlowRate {
@@ -139,9 +144,15 @@ impl PlanLive {
             return false;
         };
         match body {
+            Body::Queued { position, .. } => flow.position = Some(*position),
             Body::Progress { bytes, elapsed, .. } => flow.count(*bytes, *elapsed),
             // What has ended has no rate now.
-            Body::FlowEnded { side: Side::Receiver, .. } | Body::RunEnded { .. } => flow.rate = None,
+            Body::FlowEnded { side: Side::Receiver, .. } => flow.rate = None,
+            Body::RunEnded { .. } => (flow.rate, flow.position) = (None, None),
+            // It is its turn: hosts are asked what they are, and flows are set up, after all have a place.
+            Body::Host { .. } | Body::FlowPlanned(_) | Body::Latency { .. } => {
+                return flow.position.take().is_some();
+            }
             _ => return false,
         }
         true
@@ -152,11 +163,16 @@ impl PlanLive {
     pub fn line(&self, columns: usize) -> String {
         let full = BAR_WIDTH * self.progress.done / self.progress.of.max(1);
         let bar = format!("{}{}", "#".repeat(full), "-".repeat(BAR_WIDTH.saturating_sub(full)));
-        let rates: Vec<String> =
-            self.flows.iter().filter_map(|flow| Some(format!("{} {}", flow.name, flow.rate?))).collect();
+        let now = |flow: &FlowRate| match (flow.rate, flow.position) {
+            (_, Some(position)) => {
+                Some(format!("{} waits in a server's queue, position {position}", flow.name))
+            }
+            (rate, None) => Some(format!("{} {}", flow.name, rate?)),
+        };
+        let flows: Vec<String> = self.flows.iter().filter_map(now).collect();
         let left = long_time(left(self.progress, self.elapsed));
         let line =
-            format!("[{bar}] {}, {left} left  {}  {}", self.count_text(), self.trial, rates.join(", "));
+            format!("[{bar}] {}, {left} left  {}  {}", self.count_text(), self.trial, flows.join(", "));
         one_line(&line).chars().take(columns).collect()
     }
 
@@ -166,6 +182,7 @@ impl PlanLive {
         let flow = |flow: &FlowRate| PlanFlowFrame {
             name: flow.name.as_str().into(),
             bitrate_bps: flow.rate.map(Bitrate::bps),
+            position: flow.position,
         };
         PlanFrame {
             done: self.progress.done,
@@ -188,7 +205,7 @@ impl PlanLive {
         let ended = self.ended_trial(task, figures, record);
         self.progress = progress;
         self.trial.clear();
-        self.flows.iter_mut().for_each(|flow| flow.rate = None);
+        self.flows.iter_mut().for_each(|flow| (flow.rate, flow.position) = (None, None));
         self.running.clear();
         ended
     }
@@ -278,6 +295,18 @@ mod tests {
         PlanLive { flows, progress, trial: "window=64K".to_owned(), elapsed: Span::ZERO, running: vec![0] }
     }
 
+    fn upload() -> FlowPlan {
+        FlowPlan {
+            flow: FlowId(0),
+            name: "upload".into(),
+            from: "".into(),
+            to: "".into(),
+            transport: Transport::Tcp,
+            direction: Direction::Upload,
+            streams: 1,
+        }
+    }
+
     fn counted(bytes: u64, elapsed: Span) -> Body {
         let (srtt, retransmits) = (None, None);
         Body::Progress { flow: FlowId(0), bytes: Bytes::new(bytes), elapsed, srtt, retransmits }
@@ -298,21 +327,26 @@ mod tests {
     }
 
     #[test]
+    fn a_flow_that_waits_for_a_busy_host_says_so_until_its_turn() {
+        let mut live = bulk();
+        assert!(live.on(0, &Body::Queued { position: 2, wait: Span::from_secs(8) }));
+        assert_eq!(live.frame(Span::ZERO).flows[0].position, Some(2));
+        assert!(live.line(100).ends_with("bulk waits in a server's queue, position 2"), "{}", live.line(100));
+        assert!(live.on(0, &Body::FlowPlanned(upload())), "it is its turn");
+        assert!(!live.on(0, &Body::FlowPlanned(upload())), "nothing new");
+        assert_eq!(live.frame(Span::ZERO).flows[0].position, None);
+        live.on(0, &Body::Queued { position: 1, wait: Span::ZERO });
+        live.on(0, &Body::RunEnded { outcome: Outcome::Failed, reason: None });
+        assert_eq!(live.frame(Span::ZERO).flows[0].position, None, "it waits no more");
+    }
+
+    #[test]
     fn a_trial_is_described_by_its_result_and_not_by_its_last_interval() {
         let mut live = bulk();
         live.flows[0].rate = Some(rate(940e6));
-        let flow = FlowPlan {
-            flow: FlowId(0),
-            name: "upload".into(),
-            from: "".into(),
-            to: "".into(),
-            transport: Transport::Tcp,
-            direction: Direction::Upload,
-            streams: 1,
-        };
         let tally = Tally { elapsed: Span::from_secs(2), bitrate: rate(555e6), ..Tally::default() };
         let bodies =
-            [Body::FlowPlanned(flow), Body::FlowEnded { flow: FlowId(0), side: Side::Receiver, tally }];
+            [Body::FlowPlanned(upload()), Body::FlowEnded { flow: FlowId(0), side: Side::Receiver, tally }];
         let event = |(seq, body)| Event { run: "r".into(), host: 0, seq, at: Timestamp::START, body };
         let record = RunRecord::fold(&(0..).zip(bodies).map(event).collect::<Vec<_>>());
         assert_eq!(live.results(&vec![Some(RunMeasurements::of(&record))]), ["bulk 555.0 Mb/s"]);

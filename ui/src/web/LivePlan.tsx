@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { longTime } from "../units";
 import { LiveLab } from "./LabView";
 import { Value } from "./Live";
-import { barOf, type EndedTrial, type LivePlan, planStage, unseen } from "./livePlan";
+import { barOf, type EndedTrial, flowStage, type LivePlan, planStage, unseen } from "./livePlan";
 import { labPath } from "./router";
 import { ARROWS, plural, rate } from "./words";
 
@@ -28,13 +28,13 @@ export function LivePlanView({ plan }: { plan: LivePlan }) {
         </p>
       </div>
       <div class="figures">
-        {frame.flows.map(({ name, bitrate_bps }) => (
-          <div key={name} class={`big ${bitrate_bps === undefined ? "planned" : "running"}`}>
-            <h2>{name}</h2>
+        {frame.flows.map((flow) => (
+          <div key={flow.name} class={`big ${flow.bitrate_bps === undefined ? "planned" : "running"}`}>
+            <h2>{flow.name}</h2>
             <p class="huge">
-              <Value text={rate(bitrate_bps)} />
+              <Value text={rate(flow.bitrate_bps)} />
             </p>
-            <p class="faint">{bitrate_bps === undefined ? "does not run now" : "now"}</p>
+            <p class="faint">{flowStage(flow)}</p>
           </div>
         ))}
       </div>

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import {
   barOf,
   type EndedTrial,
+  flowStage,
   fromPlanSnapshot,
   type PlanFrame,
   planStage,
@@ -45,6 +46,12 @@ test("the stage is the trial that runs, and the last one stays the last", () => 
   expect(planStage(frame({ done: 2 }))).toBe("2 of 6 trials done");
   expect(planStage(frame({ trial: "window=64K", done: 2 }))).toBe("Trial 3 of 6");
   expect(planStage(frame({ trial: "window=64K", done: 6 }))).toBe("Trial 6 of 6");
+});
+
+test("a flow that waits for a busy host says so", () => {
+  expect(flowStage({ name: "bulk", position: 2 })).toBe("waits at a busy host, number 2 in its queue");
+  expect(flowStage({ name: "bulk", bitrate_bps: 1e6 })).toBe("now");
+  expect(flowStage({ name: "bulk" })).toBe("does not run now");
 });
 
 test("bars have the fastest trial as their measure", () => {

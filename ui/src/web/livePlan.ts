@@ -8,7 +8,14 @@ export interface PlanFrame {
   left_seconds: number;
   /** The point and the repeat; undefined before the first trial and between two. */
   trial?: string;
-  flows: { name: string; bitrate_bps?: number }[];
+  flows: PlanFlowFrame[];
+}
+
+export interface PlanFlowFrame {
+  name: string;
+  bitrate_bps?: number;
+  /** In the queue of a host that measures for others. */
+  position?: number;
 }
 
 export interface EndedTrial {
@@ -47,6 +54,12 @@ export const withPlanFrame = (plan: LivePlan, frame: PlanFrame): LivePlan => ({ 
 export function planStage({ trial, done, of }: PlanFrame): string {
   if (trial !== undefined) return `Trial ${Math.min(done + 1, of)} of ${of}`;
   return done > 0 ? `${done} of ${of} trials done` : "Preparing";
+}
+
+/** What a flow does. */
+export function flowStage({ bitrate_bps, position }: PlanFlowFrame): string {
+  if (position !== undefined) return `waits at a busy host, number ${position} in its queue`;
+  return bitrate_bps === undefined ? "does not run now" : "now";
 }
 
 /** Trials that ended before this page was opened and are not in its list. */
