@@ -97,10 +97,15 @@ def one_schema() -> Schema:
             definitions.setdefault(key, definition)
     # The names of the evidence are open: every version adds some.
     del definitions["EvidenceKey"]
-    name_variants(definitions, "Body")
+    within = name_variants(definitions, "Body")
     for definition in definitions.values():
         simplify(definition)
     root: Schema = definitions.pop("ResultDocument")
+    # The class of the variant has all that these have.
+    used = {part.get("$ref") for part in walk([root, definitions])}
+    for name in within:
+        if f"#/$defs/{name}" not in used:
+            del definitions[name]
     return root | {"title": "ResultDocument", "$defs": definitions}
 
 
@@ -132,14 +137,20 @@ def rename(definitions: Schema, root: Schema, names: dict[str, str]) -> Schema:
     return {names.get(key, key): definition for key, definition in definitions.items()}
 
 
-def name_variants(definitions: Schema, name: str) -> None:
-    """Makes a definition with a name of every variant of a union that `kind` distinguishes."""
+def name_variants(definitions: Schema, name: str) -> set[str]:
+    """Makes a definition with a name of every variant of a union that `kind` distinguishes.
+
+    Returns the names of the definitions of which a variant has all properties.
+    """
     union = definitions[name]["oneOf"]
+    within = set()
     for number, variant in enumerate(union):
         kind = variant["properties"]["kind"]["const"]
         title = "".join(word.capitalize() for word in kind.split("_")) + name
-        base = definitions.get(variant.pop("$ref", "").removeprefix("#/$defs/"))
+        base_name = variant.pop("$ref", "").removeprefix("#/$defs/")
+        base = definitions.get(base_name)
         if base is not None:
+            within.add(base_name)
             variant["properties"] |= base["properties"]
             variant["required"] = sorted({*variant["required"], *base.get("required", [])})
         definitions[title] = variant
@@ -154,6 +165,7 @@ def name_variants(definitions: Schema, name: str) -> None:
         "required": ["kind", "fields"],
     }
     union.append({"$ref": "#/$defs/UnknownBody"})
+    return within
 
 
 def simplify(schema: Schema) -> None:

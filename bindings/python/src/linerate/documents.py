@@ -712,32 +712,6 @@ class ByteAccounting:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class FlowPlan:
-    """A flow as planned: one group of streams from host to host."""
-
-    direction: Direction
-    """Direction as seen from the client."""
-
-    flow: int
-    """Number of the flow in its run."""
-
-    from_: str
-    """The sending host."""
-
-    name: str
-    """Name for display: the direction."""
-
-    streams: int
-    """Number of streams."""
-
-    to: str
-    """The receiving host."""
-
-    transport: Transport
-    """What carries the data."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class IdleCounts:
     """Traffic at an interface before the load: the run's own probes, and cross traffic."""
 
@@ -828,26 +802,6 @@ class MethodRow:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class MethodTable:
-    """A table in a method's own terms, made from the plan's summaries and runs after the last trial."""
-
-    about: str
-    """How it was made, and the section or paper that it follows."""
-
-    columns: list[MethodColumn]
-    """The columns."""
-
-    rows: list[MethodRow]
-    """Its rows, each with a cell for every column."""
-
-    title: str
-    """What it shows, as a heading."""
-
-    notes: list[str] = field(default_factory=list)
-    """Notes for the reader: conditions that did not hold, what was omitted and why."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class PassedCounts:
     """One direction of an interface."""
 
@@ -904,29 +858,6 @@ class PlanHost:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PlanJudgement:
-    """Whether an assertion of the plan holds at a point."""
-
-    assertion: str
-    """The assertion's name."""
-
-    direction: Direction
-    """Direction as seen from the flow's client."""
-
-    flow: str
-    """The flow of the plan."""
-
-    holds: bool
-    """Whether it holds. If something was not measured, it does not hold."""
-
-    point: str
-    """The point."""
-
-    found: str | None = None
-    """Both sides as found, or what was not measured; absent if it holds."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class PlanPoint:
     """A point of a plan."""
 
@@ -979,34 +910,6 @@ class QdiscCounts:
 
     rate_bps: int | None = None
     """Its configured rate, for `tbf` and `htb`; absent for kinds without one."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RunLabels:
-    """A run's name and notes. They change nothing about the measurement."""
-
-    name: str | None = None
-    """Name, which repeats of one configuration may share."""
-
-    notes: dict[str, str] = field(default_factory=dict)
-    """Notes by their keys, such as the tester's name or the device."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SearchEnd:
-    """The result of a search at a point."""
-
-    point: str
-    """The point."""
-
-    repeat: int
-    """The repeat, from 0."""
-
-    found: str | None = None
-    """The largest value that passed, as displayed; absent if none did."""
-
-    number: float | None = None
-    """The same as a number."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -2581,103 +2484,6 @@ class PlanAxis:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PlanStart:
-    """The start of a plan."""
-
-    about: str
-    """Its purpose, one line."""
-
-    axes: list[PlanAxis]
-    """The swept axes; the last axis varies fastest."""
-
-    estimate_ns: Span
-    """Estimated duration."""
-
-    files: list[PlanFile]
-    """The files it was read from, the plan itself first."""
-
-    flows: list[PlanFlow]
-    """Its flows; each trial has one run per flow."""
-
-    hosts: list[PlanHost]
-    """Its hosts."""
-
-    linerate: str
-    """Version of linerate."""
-
-    name: str
-    """Name of the plan."""
-
-    order: str
-    """The order, by its name in plans."""
-
-    points: list[PlanPoint]
-    """The points, in the order of the plan."""
-
-    repeats: int
-    """Number of measurements of each point."""
-
-    schema: str
-    """Version of the event format."""
-
-    seed: int
-    """The seed of a shuffled order."""
-
-    started_at: str
-    """Wall-clock time, RFC 3339."""
-
-    world: World
-    """Where its runs take place."""
-
-    method: str | None = None
-    """The method it follows, by its name in plans; absent if it follows none."""
-
-    notes: dict[str, str] = field(default_factory=dict)
-    """Other notes in its file, such as the tester's name or the device."""
-
-    search: str | None = None
-    """The search made at every point, as the condition that must hold; absent if there is none."""
-
-    set: list[str] = field(default_factory=list)
-    """What was set on the command line, as entered."""
-
-    topology: str | None = None
-    """The topology of the emulated network; absent on real hosts."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PointSummary:
-    """Summary of the trials of a point, in one quantity of one flow."""
-
-    direction: Direction
-    """Direction as seen from the flow's client."""
-
-    flow: str
-    """The flow of the plan."""
-
-    point: str
-    """The point."""
-
-    quantity: str
-    """The quantity, by its name in assertions."""
-
-    interval: SummaryInterval | None = None
-    """The distribution-free interval of the median; absent below six trials."""
-
-    median: float | None = None
-    """Their median."""
-
-    unit: str | None = None
-    """Unit of its numbers: `bit/s`, `bytes`, `ns` or `1`; absent for text values."""
-
-    values: list[float] = field(default_factory=list)
-    """The values of the trials that have one, in the order of the repeats."""
-
-    words: list[str] = field(default_factory=list)
-    """The text value of each trial, for a quantity such as the verdict's cause."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Tally:
     """
     What one side counted over a whole flow.
@@ -2744,29 +2550,6 @@ class Tally:
 
     udp: UdpTally | None = None
     """Datagram counts."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TrialEnd:
-    """One trial: a repeat at a point, or a step of its search."""
-
-    content: str
-    """
-    A digest of everything measured and set, sixteen hexadecimal digits. A different digest means a
-    different measurement.
-    """
-
-    point: str
-    """The point."""
-
-    repeat: int
-    """The repeat, from 0."""
-
-    runs: list[TrialRun]
-    """Its runs, one per flow, in the order of the flows."""
-
-    step: SearchStep | None = None
-    """The step of a search."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -3284,29 +3067,6 @@ class TestSpec:
 
     transactions: Transactions | None = None
     """Requests and responses instead of a stream of data."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RunStart:
-    """The beginning of a run."""
-
-    linerate: str
-    """Version of linerate."""
-
-    schema: str
-    """Version of the event format."""
-
-    spec: TestSpec
-    """What to measure."""
-
-    started_at: str
-    """Wall-clock time, RFC 3339."""
-
-    target: str
-    """The server, as entered."""
-
-    world: World
-    """Where it runs."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
