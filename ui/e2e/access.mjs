@@ -3,49 +3,27 @@
 //
 //   node e2e/access.mjs BASE VIEW_TOKEN RUN_TOKEN        CHROMIUM names another browser than the system's
 
-import { launch } from "./browser.mjs";
+import { fromCommandLine, holds, signIn, tell, visitor } from "./story.mjs";
 
-const [BASE, VIEW_TOKEN, RUN_TOKEN] = process.argv.slice(2).map((word) => word.replace(/\/$/, ""));
-/** How long a busy machine may take for a step, milliseconds. */
-const PATIENCE = 60_000;
+const [BASE, VIEW_TOKEN, RUN_TOKEN] = fromCommandLine();
 
-const browser = await launch();
-const troubles = [];
-try {
+await tell(async () => {
   const link = await tester();
   await viewer();
   await stranger(link);
-} catch (error) {
-  troubles.push(error.message);
-} finally {
-  await browser.close();
-}
-for (const trouble of troubles) console.log(trouble);
-console.log(troubles.length > 0 ? `${troubles.length} troubles` : "ok");
-process.exitCode = troubles.length > 0 ? 1 : 0;
+});
 
-function check(holds, words) {
-  if (!holds) troubles.push(words);
-}
-
-async function visitor(token) {
-  const context = await browser.newContext({ ignoreHTTPSErrors: true });
-  const page = await context.newPage();
-  page.setDefaultTimeout(PATIENCE);
-  page.on("pageerror", (error) => troubles.push(`error: ${error.message}`));
-  if (token) {
-    await page.goto(BASE);
-    await page.getByLabel("Token").fill(token);
-    await page.getByLabel("Token").press("Enter");
-    await page.getByRole("button", { name: "Sign out" }).waitFor();
-  }
+/** Somebody with this token, or without one. */
+async function somebody(token) {
+  const page = await visitor({ ignoreHTTPSErrors: true }, [401, 403, 404]);
+  if (token) await signIn(page, BASE, token);
   return page;
 }
 
 /** Somebody who may start tests: the link to the run of one. */
 async function tester() {
-  const page = await visitor(RUN_TOKEN);
-  check((await page.getByText("this browser to").count()) === 1, "no test of this browser is offered");
+  const page = await somebody(RUN_TOKEN);
+  holds((await page.getByText("this browser to").count()) === 1, "no test of this browser is offered");
   await page.getByLabel("this browser to").check();
   await page.getByLabel("Seconds per direction").fill("1");
   await page.getByRole("button", { name: "Start test" }).click();
@@ -53,7 +31,7 @@ async function tester() {
   // The actions are there before the result.
   await page.locator(".document").waitFor();
   const encrypted = page.getByText("the connections were encrypted (TLS)");
-  check(
+  holds(
     (await encrypted.count()) > 0 === BASE.startsWith("https:"),
     `the result is wrong about its encryption: ${(await page.locator("main").textContent()).slice(0, 1000)}`,
   );
@@ -64,7 +42,7 @@ async function tester() {
   await page.getByRole("button", { name: "Start test" }).click();
   await page.locator("summary", { hasText: "Export" }).waitFor();
   await page.locator("summary[aria-label='More actions']").click();
-  check((await page.getByText("Delete…").count()) === 0, "somebody who may not delete is offered it");
+  holds((await page.getByText("Delete…").count()) === 0, "somebody who may not delete is offered it");
   await page.getByRole("button", { name: "Share…" }).click();
   await page.getByRole("dialog").waitFor();
   const field = page.getByLabel("Link", { exact: true });
@@ -73,8 +51,8 @@ async function tester() {
   await page.getByLabel("Valid for").selectOption("Until all links are revoked");
   await page.getByText("Valid until all links of").waitFor();
   const link = await field.inputValue();
-  check(link !== ending, "a link that ends is one that does not");
-  check(link.startsWith(`${BASE}/shared/`), `the link is ${link}`);
+  holds(link !== ending, "a link that ends is one that does not");
+  holds(link.startsWith(`${BASE}/shared/`), `the link is ${link}`);
   await Promise.all([
     page.getByText("Link copied").waitFor(),
     page.getByRole("button", { name: "Copy", exact: true }).click(),
@@ -85,10 +63,10 @@ async function tester() {
 
 /** Somebody who may see results. */
 async function viewer() {
-  const page = await visitor(VIEW_TOKEN);
+  const page = await somebody(VIEW_TOKEN);
   await page.getByLabel("host to host").check();
   await page.getByText("Your token shows results.").waitFor();
-  check(
+  holds(
     (await page.getByLabel("Other host", { exact: true }).count()) === 0,
     "a viewer has the form for tests",
   );
@@ -96,20 +74,20 @@ async function viewer() {
   await page.locator("summary", { hasText: "Export" }).waitFor();
   await page.locator("summary[aria-label='More actions']").click();
   for (const action of ["Delete…", "Share…", "Run again"])
-    check((await page.getByText(action).count()) === 0, `a viewer is offered ${action}`);
+    holds((await page.getByText(action).count()) === 0, `a viewer is offered ${action}`);
   await page.context().close();
 }
 
 /** Somebody without a token, who has the link. */
 async function stranger(link) {
-  const page = await visitor();
+  const page = await somebody();
   await page.goto(link);
   await page.locator(".document").waitFor();
-  check((await page.getByLabel("Token").count()) === 0, "a shared run asks for a token");
+  holds((await page.getByLabel("Token").count()) === 0, "a shared run asks for a token");
   const download = page.waitForEvent("download");
   await page.locator("summary", { hasText: "Export" }).click();
   await page.getByText("Result (JSON)").click();
-  check((await download).suggestedFilename().endsWith(".json"), "the export of a shared run is no file");
+  holds((await download).suggestedFilename().endsWith(".json"), "the export of a shared run is no file");
   await page.goto(`${link.slice(0, -1)}${link.endsWith("A") ? "B" : "A"}`);
   await page.getByText("no longer valid").waitFor();
   await page.goto(`${BASE}/history`);

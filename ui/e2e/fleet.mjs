@@ -4,49 +4,30 @@
 //
 //   node e2e/fleet.mjs BASE VIEW_TOKEN RUN_TOKEN ADMIN_TOKEN        CHROMIUM names another browser than the system's
 
-import { launch } from "./browser.mjs";
+import { begin, fromCommandLine, holds, signIn, tell, visitor } from "./story.mjs";
 
-const [BASE, VIEW_TOKEN, RUN_TOKEN, ADMIN_TOKEN] = process.argv
-  .slice(2)
-  .map((word) => word.replace(/\/$/, ""));
-/** How long a busy machine may take for a step, milliseconds; the mesh is measured every two minutes. */
-const PATIENCE = 180_000;
+const [BASE, VIEW_TOKEN, RUN_TOKEN, ADMIN_TOKEN] = fromCommandLine();
 
-const browser = await launch();
-const troubles = [];
-let step = "";
-try {
-  await look({ viewport: { width: 1280, height: 720 } });
-  await look({ viewport: { width: 400, height: 800 }, hasTouch: true, isMobile: true, colorScheme: "dark" });
-  await change();
-  await administer();
-} catch (error) {
-  troubles.push(`${step}: ${error.message}`);
-} finally {
-  await browser.close();
-}
-for (const trouble of troubles) console.log(trouble);
-console.log(troubles.length > 0 ? `${troubles.length} troubles` : "ok");
-process.exitCode = troubles.length > 0 ? 1 : 0;
+// The mesh is measured every two minutes.
+await tell(
+  async () => {
+    await look({ viewport: { width: 1280, height: 720 } });
+    await look({
+      viewport: { width: 400, height: 800 },
+      hasTouch: true,
+      isMobile: true,
+      colorScheme: "dark",
+    });
+    await change();
+    await administer();
+  },
+  { patience: 180_000 },
+);
 
-function holds(isTrue, words) {
-  if (!isTrue) troubles.push(`${step}: ${words}`);
-}
-
-async function visitor(token, options = {}) {
-  const context = await browser.newContext(options);
-  const page = await context.newPage();
-  page.setDefaultTimeout(PATIENCE);
-  page.on("pageerror", (error) => troubles.push(`${step}: error: ${error.message}`));
-  page.on("console", (message) => {
-    // Mistakes in a form are refused by the server.
-    if (message.type() === "error" && !/status of (409|422)/.test(message.text()))
-      troubles.push(`${step}: console: ${message.text()}`);
-  });
-  await page.goto(BASE);
-  await page.getByLabel("Token").fill(token);
-  await page.getByLabel("Token").press("Enter");
-  await page.getByRole("button", { name: "Sign out" }).waitFor();
+/** Somebody with this token, on the page of the fleet. */
+async function member(token, options = {}) {
+  const page = await visitor(options, [409, 422]);
+  await signIn(page, BASE, token);
   await page.locator("summary", { hasText: "Tools" }).click();
   await page.getByRole("link", { name: "Fleet" }).click();
   await page.getByRole("heading", { name: "Fleet try-out" }).waitFor();
@@ -55,8 +36,8 @@ async function visitor(token, options = {}) {
 
 /** A viewer sees everything and changes nothing. */
 async function look(options) {
-  step = `look at ${options.viewport.width} px`;
-  const page = await visitor(VIEW_TOKEN, options);
+  begin(`look at ${options.viewport.width} px`);
+  const page = await member(VIEW_TOKEN, options);
   await page.getByText("A coordinator carries out the calendar").waitFor();
   const cells = page.locator("table.mesh tbody td a");
   holds((await cells.count()) === 6, `the grid has ${await cells.count()} cells of 6`);
@@ -91,8 +72,8 @@ async function look(options) {
 
 /** Somebody who may start tests asks why, pauses and resumes. */
 async function change() {
-  step = "why";
-  const page = await visitor(RUN_TOKEN, { viewport: { width: 1280, height: 720 } });
+  begin("why");
+  const page = await member(RUN_TOKEN, { viewport: { width: 1280, height: 720 } });
   const row = page.locator("tr", { has: page.getByRole("rowheader", { name: "often", exact: true }) });
   const why = row.getByRole("button", { name: "Why?" });
   await why.click();
@@ -101,7 +82,7 @@ async function change() {
   await page.getByText(/free at/).waitFor();
   holds((await why.getAttribute("aria-expanded")) === "true", "the button does not say that it is open");
 
-  step = "why, of an agent";
+  begin("why, of an agent");
   const away = page.locator("tr", { has: page.getByRole("rowheader", { name: "all.three.one" }) });
   await away.getByRole("button", { name: "Why?" }).click();
   await page.getByRole("heading", { name: "Why does all.three.one not measure now?" }).waitFor();
@@ -109,7 +90,7 @@ async function change() {
   await why.click();
   await page.getByRole("heading", { name: "Why does often not measure now?" }).waitFor();
 
-  step = "pause";
+  begin("pause");
   await row.getByRole("button", { name: "Pause" }).click();
   await row.getByText("paused", { exact: true }).waitFor();
   await page.reload();
@@ -123,8 +104,8 @@ async function change() {
 
 /** An administrator adds a schedule, with a mistake first, and removes it. */
 async function administer() {
-  step = "add";
-  const page = await visitor(ADMIN_TOKEN, { viewport: { width: 400, height: 800 } });
+  begin("add");
+  const page = await member(ADMIN_TOKEN, { viewport: { width: 400, height: 800 } });
   await page.locator("summary", { hasText: "Add a schedule" }).click();
   const form = page.getByRole("form", { name: "New schedule" });
   await form.getByLabel("Name").fill("often");
@@ -150,7 +131,7 @@ async function administer() {
   const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
   holds(wide <= 0, `the page is ${wide} px too wide`);
 
-  step = "remove";
+  begin("remove");
   const row = page.locator("tr", { has: page.getByRole("rowheader", { name: "hourly", exact: true }) });
   await row.getByRole("button", { name: "Remove" }).click();
   await page.getByRole("button", { name: "Keep it" }).click();

@@ -5,12 +5,9 @@
 // The network is "pair" with a link of 20 Mb/s to host b; PROGRAM is linerate, and RUN_DIR the folder of its labs.
 
 import { execFileSync, spawn } from "node:child_process";
-import { launch } from "./browser.mjs";
+import { begin, fits, fromCommandLine, holds, tell, visitor } from "./story.mjs";
 
-const [base, PROGRAM, RUN_DIR, NAME] = process.argv.slice(2);
-const BASE = base.replace(/\/$/, "");
-/** How long a busy machine may take for a step, milliseconds. */
-const PATIENCE = 90_000;
+const [BASE, PROGRAM, RUN_DIR, NAME] = fromCommandLine();
 const env = { ...process.env, LINERATE_RUN: RUN_DIR };
 const lab = (...args) => execFileSync(PROGRAM, ["lab", ...args], { env, encoding: "utf8" });
 /** Starts a command on a host of it, in a group of processes that can be ended together. */
@@ -33,47 +30,19 @@ const cells = (page) => page.locator("table.ports tbody tr", { hasText: "s → b
 /** Waits until a cell of it has such a text. */
 const until = (page, column, pattern) => cells(page).nth(column).filter({ hasText: pattern }).waitFor();
 
-const browser = await launch();
-const troubles = [];
 const flows = [];
-let step = "";
-try {
-  await story();
-} catch (error) {
-  troubles.push(`${step}: ${error.message}`);
-} finally {
-  for (const flow of flows) end(flow);
-  await browser.close();
-}
-for (const trouble of troubles) console.log(trouble);
-console.log(troubles.length > 0 ? `${troubles.length} troubles` : "ok");
-process.exitCode = troubles.length > 0 ? 1 : 0;
-
-function holds(isTrue, words) {
-  if (!isTrue) troubles.push(`${step}: ${words}`);
-}
+await tell(story, { patience: 90_000, after: () => flows.forEach(end) });
 
 async function open(options, path) {
-  const page = await (await browser.newContext(options)).newPage();
-  page.setDefaultTimeout(PATIENCE);
-  page.on("pageerror", (error) => troubles.push(`${step}: error: ${error.message}`));
-  page.on("console", (message) => {
-    // The network of the last step is gone.
-    if (message.type() === "error" && !/status of 404/.test(message.text()))
-      troubles.push(`${step}: console: ${message.text()}`);
-  });
+  // The network of the last step is gone.
+  const page = await visitor(options, [404]);
   await page.goto(BASE + path);
   await page.locator("svg.lab").waitFor();
   return page;
 }
 
-async function fits(page) {
-  const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-  holds(wide <= 0, `the page is ${wide} px too wide`);
-}
-
 async function story() {
-  step = "the only network";
+  begin("the only network");
   const page = await open({ viewport: { width: 1280, height: 900 } }, "/labs");
   holds(
     (await page.getByRole("heading", { level: 1 }).textContent()) === `Network ${NAME}`,
@@ -86,7 +55,7 @@ async function story() {
   await page.getByText("Nothing has waited at any port").waitFor();
   await fits(page);
 
-  step = "an overloaded link";
+  begin("an overloaded link");
   const phone = await open(
     { viewport: { width: 400, height: 800 }, hasTouch: true, isMobile: true, colorScheme: "dark" },
     `/labs/${NAME}`,
@@ -106,7 +75,7 @@ async function story() {
     await fits(shown);
   }
 
-  step = "the counts after it";
+  begin("the counts after it");
   for (const flow of flows.splice(0)) end(flow);
   await until(page, 2, /^0 %$/);
   await page.locator("table.ports td.bad").first().waitFor({ state: "detached" });
@@ -115,11 +84,11 @@ async function story() {
   holds(dropped > 0, "the switch has dropped nothing");
   for (const shown of [page, phone]) await until(shown, 6, new RegExp(`^${dropped}$`));
 
-  step = "a changed link";
+  begin("a changed link");
   lab("set", "--lab", NAME, "link.b", "rate=5M");
   for (const shown of [page, phone]) await until(shown, 0, /^5\.000 Mb\/s$/);
 
-  step = "the end";
+  begin("the end");
   lab("down", NAME);
   // The page asks again after some seconds, and then there is no such network.
   for (const shown of [page, phone])

@@ -3,35 +3,22 @@
 //
 //   node e2e/plan.mjs BASE        CHROMIUM names another browser than the system's
 
-import { launch } from "./browser.mjs";
+import { begin, fits, fromCommandLine, holds, tell, visitor, watched } from "./story.mjs";
 
-const BASE = (process.argv[2] ?? "http://localhost:8080").replace(/\/$/, "");
-/** How long a busy machine may take for a step, milliseconds. */
-const PATIENCE = 90_000;
+const [BASE] = fromCommandLine();
 
-const browser = await launch();
-const troubles = [];
-let step = "";
-try {
-  await story({ viewport: { width: 1280, height: 720 } });
-  await story({ viewport: { width: 400, height: 800 }, hasTouch: true, isMobile: true, colorScheme: "dark" });
-} catch (error) {
-  troubles.push(`${step}: ${error.message}`);
-} finally {
-  await browser.close();
-}
-for (const trouble of troubles) console.log(trouble);
-console.log(troubles.length > 0 ? `${troubles.length} troubles` : "ok");
-process.exitCode = troubles.length > 0 ? 1 : 0;
-
-function holds(isTrue, words) {
-  if (!isTrue) troubles.push(`${step}: ${words}`);
-}
-
-async function fits(page) {
-  const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-  holds(wide <= 0, `the page is ${wide} px too wide`);
-}
+await tell(
+  async () => {
+    await story({ viewport: { width: 1280, height: 720 } });
+    await story({
+      viewport: { width: 400, height: 800 },
+      hasTouch: true,
+      isMobile: true,
+      colorScheme: "dark",
+    });
+  },
+  { patience: 90_000 },
+);
 
 async function start(page, settings) {
   await page.goto(`${BASE}/plans`);
@@ -43,17 +30,9 @@ async function start(page, settings) {
 }
 
 async function story(options) {
-  const context = await browser.newContext(options);
-  const page = await context.newPage();
-  page.setDefaultTimeout(PATIENCE);
-  page.on("pageerror", (error) => troubles.push(`${step}: error: ${error.message}`));
-  page.on("console", (message) => {
-    // The answer to a mistake that the story makes.
-    if (message.type() === "error" && !/status of 422/.test(message.text()))
-      troubles.push(`${step}: console: ${message.text()}`);
-  });
+  const page = await visitor(options, [422]);
 
-  step = "a plan that would take too long";
+  begin("a plan that would take too long");
   await page.goto(`${BASE}/plans`);
   await page.getByLabel("Settings instead of").fill("max_time=2s");
   await page.locator(".answer:not(.stale) .described", { hasText: "my-plan" }).waitFor();
@@ -61,7 +40,7 @@ async function story(options) {
   await page.getByRole("alert").filter({ hasText: "at most 2" }).waitFor();
   holds(new URL(page.url()).pathname === "/plans", "a refused plan left the page");
 
-  step = "a plan";
+  begin("a plan");
   await start(page, "repeats=1\ntest.duration=3\naxis.window=64K,256K");
   // In one step: the result takes the place of the live page.
   const live = await page.waitForFunction(() => {
@@ -79,31 +58,29 @@ async function story(options) {
   const address = page.url();
   await fits(page);
 
-  step = "history";
+  begin("history");
   await page.goto(`${BASE}/history`);
   const found = page.locator("tbody tr", { hasText: "my-plan" }).first();
   await found.waitFor();
   await page.goto(address);
   await page.locator(".document").waitFor();
 
-  step = "a plan that is cancelled";
+  begin("a plan that is cancelled");
   await start(page, "repeats=9\ntest.duration=60");
   await page.locator(".figures .big.running").first().waitFor();
   await page.locator("summary", { hasText: "The emulated network" }).click();
   await page.locator("svg.lab .host").first().waitFor();
   await page.locator("table.ports td", { hasText: "%" }).first().waitFor();
   await fits(page);
-  const kiosk = await context.newPage();
-  kiosk.setDefaultTimeout(PATIENCE);
-  kiosk.on("pageerror", (error) => troubles.push(`${step}: kiosk: ${error.message}`));
+  const kiosk = watched(await page.context().newPage());
   await kiosk.goto(`${BASE}/kiosk`);
-  await kiosk.locator(".statement", { hasText: /Trial \d+ of/ }).waitFor({ timeout: PATIENCE });
-  await kiosk.locator(".digits", { hasText: "b/s" }).first().waitFor({ timeout: PATIENCE });
+  await kiosk.locator(".statement", { hasText: /Trial \d+ of/ }).waitFor();
+  await kiosk.locator(".digits", { hasText: "b/s" }).first().waitFor();
   await page.getByRole("button", { name: "Cancel" }).click();
   await page.getByRole("heading", { name: "The plan was cancelled" }).waitFor();
-  await kiosk.locator(".statement.bad", { hasText: "cancelled" }).waitFor({ timeout: PATIENCE });
+  await kiosk.locator(".statement.bad", { hasText: "cancelled" }).waitFor();
 
-  step = "message sizes";
+  begin("message sizes");
   await page.goto(`${BASE}/sizes`);
   await page.getByRole("button", { name: "Start", exact: true }).click();
   await page.locator("#to-trouble").waitFor();
@@ -123,5 +100,5 @@ async function story(options) {
   await page.locator(".document").waitFor();
   const again = await page.getByRole("link", { name: "Run again" }).getAttribute("href");
   holds(again.startsWith("/sizes?to=this+host"), `it is run again at ${again}`);
-  await context.close();
+  await page.context().close();
 }

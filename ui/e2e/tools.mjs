@@ -3,11 +3,9 @@
 //
 //   node e2e/tools.mjs BASE VIEW_TOKEN RUN_TOKEN        CHROMIUM names another browser than the system's
 
-import { launch } from "./browser.mjs";
+import { begin, fits, fromCommandLine, holds, signIn, tell, visitor } from "./story.mjs";
 
-const [BASE, VIEW_TOKEN, RUN_TOKEN] = process.argv.slice(2).map((word) => word.replace(/\/$/, ""));
-/** How long a busy machine may take for a step, milliseconds. */
-const PATIENCE = 60_000;
+const [BASE, VIEW_TOKEN, RUN_TOKEN] = fromCommandLine();
 /** A gigabit as iperf3 prints it: with a name that would be a script in the page. */
 const RESULT = `Connecting to host <img src=x onerror=alert(1)>, port 5201
 [ ID] Interval           Transfer     Bitrate         Retr
@@ -15,72 +13,46 @@ const RESULT = `Connecting to host <img src=x onerror=alert(1)>, port 5201
 [  5]   0.00-10.04  sec  1.10 GBytes   941 Mbits/sec                  receiver
 `;
 
-const browser = await launch();
-const troubles = [];
-let step = "";
-try {
+await tell(async () => {
   for (const options of [
     { viewport: { width: 1280, height: 720 } },
     { viewport: { width: 400, height: 800 }, hasTouch: true, isMobile: true, colorScheme: "dark" },
   ]) {
-    const page = await visitor(VIEW_TOKEN, options);
+    const page = await member(VIEW_TOKEN, options);
     await envelope(page);
     await check(page);
     await plans(page);
     await page.context().close();
   }
   await tags();
-} catch (error) {
-  troubles.push(`${step}: ${error.message}`);
-} finally {
-  await browser.close();
-}
-for (const trouble of troubles) console.log(trouble);
-console.log(troubles.length > 0 ? `${troubles.length} troubles` : "ok");
-process.exitCode = troubles.length > 0 ? 1 : 0;
+});
 
-function holds(isTrue, words) {
-  if (!isTrue) troubles.push(`${step}: ${words}`);
-}
-
-async function visitor(token, options = {}) {
-  const context = await browser.newContext(options);
-  const page = await context.newPage();
-  page.setDefaultTimeout(PATIENCE);
-  page.on("pageerror", (error) => troubles.push(`${step}: error: ${error.message}`));
-  page.on("dialog", (dialog) => troubles.push(`${step}: a script ran: ${dialog.message()}`));
-  page.on("console", (message) => {
-    // The answer to a mistake that the story makes.
-    if (message.type() === "error" && !/status of 422/.test(message.text()))
-      troubles.push(`${step}: console: ${message.text()}`);
-  });
-  await page.goto(BASE);
-  await page.getByLabel("Token").fill(token);
-  await page.getByLabel("Token").press("Enter");
-  await page.getByRole("button", { name: "Sign out" }).waitFor();
+/** Somebody with this token. */
+async function member(token, options = {}) {
+  const page = await visitor(options, [422]);
+  await signIn(page, BASE, token);
   return page;
 }
 
 /** Whether the page fits, and whether the answer is on its first screen. */
-async function fits(page) {
-  const { wide, bottom, height } = await page.evaluate(() => ({
-    wide: document.documentElement.scrollWidth - innerWidth,
+async function answerFits(page) {
+  await fits(page);
+  const { bottom, height } = await page.evaluate(() => ({
     bottom: document.querySelector(".answer .lead")?.getBoundingClientRect().bottom ?? 0,
     height: innerHeight,
   }));
-  holds(wide <= 0, `the page is ${wide} px too wide`);
   holds(bottom <= height, `the answer is at ${Math.round(bottom)} px of ${height}`);
 }
 
 async function plans(page) {
-  step = "plans";
+  begin("plans");
   await page.goto(`${BASE}/plans?plan=bufferbloat`);
   const described = page.locator(".described");
   await described.filter({ hasText: "bufferbloat" }).waitFor();
   await page.getByText("linerate run bufferbloat", { exact: true }).waitFor();
-  await fits(page);
+  await answerFits(page);
 
-  step = "plans: a mistake";
+  begin("plans: a mistake");
   const editor = page.getByLabel("File (TOML)");
   const file = await editor.inputValue();
   await editor.fill(`repeatz = 3\n${file}`);
@@ -97,7 +69,7 @@ async function plans(page) {
   await described.waitFor();
   holds((await editor.inputValue()) === file, "the plan is not the one that comes along");
 
-  step = "plans: settings";
+  begin("plans: settings");
   await page.getByLabel("Settings instead of").fill("repeatz=7");
   await page.locator("#settings-trouble", { hasText: "repeats" }).waitFor();
   await page.getByLabel("Settings instead of").fill("repeats=7\naxis.streams=1");
@@ -113,7 +85,7 @@ async function plans(page) {
 }
 
 async function envelope(page) {
-  step = "envelope";
+  begin("envelope");
   await page.goto(BASE);
   // By keyboard alone: the menu, the page, the first field.
   await page.locator("summary", { hasText: "Tools" }).focus();
@@ -130,7 +102,7 @@ async function envelope(page) {
   await lead.filter({ hasText: "941.5 Mb/s" }).waitFor();
   holds((await page.locator(".ladder li").count()) === 1, "a link alone has another ceiling");
 
-  step = "envelope: a window";
+  begin("envelope: a window");
   await page.getByLabel("Window", { exact: true }).fill("64K");
   const rtt = page.getByLabel("Round-trip time");
   await page.locator("#rtt-trouble").waitFor();
@@ -145,16 +117,16 @@ async function envelope(page) {
     .locator(".ladder .solid")
     .evaluateAll((bars) => bars.map((bar) => bar.getBoundingClientRect().width));
   holds(widths.length === 2 && widths[0] > 0 && widths[0] < widths[1], `the bars are ${widths} px long`);
-  await fits(page);
+  await answerFits(page);
 
-  step = "envelope: the address";
+  begin("envelope: the address");
   const { search } = new URL(page.url());
   holds(search === "?link=1G&rtt=20ms&window=64K", `the address is ${search}`);
   await page.reload();
   await lead.filter({ hasText: "26.21 Mb/s" }).waitFor();
   holds((await rtt.inputValue()) === "20ms", "the round trip is lost");
 
-  step = "envelope: folded fields";
+  begin("envelope: folded fields");
   await page.locator("summary", { hasText: "More" }).click();
   await page.getByLabel("UDP instead of TCP").check();
   await page.locator("#window-trouble").waitFor();
@@ -165,7 +137,7 @@ async function envelope(page) {
 }
 
 async function check(page) {
-  step = "check";
+  begin("check");
   await page.goto(`${BASE}/check`);
   await page.getByLabel("Rate", { exact: true }).fill("966.5M");
   const lead = page.locator(".answer:not(.stale) .lead");
@@ -179,7 +151,7 @@ async function check(page) {
   await lead.filter({ hasText: "This is impossible." }).waitFor();
   holds((await page.locator(".reason ol li").count()) > 1, "no causes are named");
 
-  step = "check: acceptance";
+  begin("check: acceptance");
   const rule = page.getByLabel("Acceptance of a gigabit link");
   await page.goto(`${BASE}/check`);
   await rule.check();
@@ -194,7 +166,7 @@ async function check(page) {
   await page.getByLabel("Retransmits", { exact: true }).fill("3");
   await accepted.filter({ hasText: "Not accepted" }).waitFor();
 
-  step = "check: a pasted result";
+  begin("check: a pasted result");
   await page.goto(`${BASE}/check?link=1G&acceptance=gigabit`);
   await page.getByLabel("Result of a program").fill(RESULT);
   await accepted.filter({ hasText: /^Accepted/ }).waitFor();
@@ -204,13 +176,13 @@ async function check(page) {
   holds((await page.getByLabel("Result of a program").inputValue()) === RESULT, "the text is lost");
   await page.getByLabel("Result of a program").fill("the network is slow today");
   await lead.filter({ hasText: "Nothing could be read." }).waitFor();
-  await fits(page);
+  await answerFits(page);
 }
 
 /** Somebody who may start tests tags a run; the history finds it; a viewer sees the tag and cannot remove it. */
 async function tags() {
-  step = "tags";
-  const page = await visitor(RUN_TOKEN, { viewport: { width: 1280, height: 720 } });
+  begin("tags");
+  const page = await member(RUN_TOKEN, { viewport: { width: 1280, height: 720 } });
   await page.getByLabel("Other host", { exact: true }).fill("this host");
   await page.locator("summary", { hasText: "More" }).click();
   await page.getByLabel("Time per direction").fill("1");
@@ -235,8 +207,8 @@ async function tags() {
   await page.waitForURL("**/history?tag=spare");
   await page.context().close();
 
-  step = "tags of a viewer";
-  const viewer = await visitor(VIEW_TOKEN);
+  begin("tags of a viewer");
+  const viewer = await member(VIEW_TOKEN);
   await viewer.goto(`${BASE}/runs/latest`);
   await viewer.getByRole("link", { name: "rack-4" }).waitFor();
   holds((await viewer.getByLabel("New tag").count()) === 0, "a viewer may add tags");

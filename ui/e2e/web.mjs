@@ -6,110 +6,91 @@
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { launch } from "./browser.mjs";
+import { begin, fromCommandLine, holds, signIn, tell, trouble, visitor } from "./story.mjs";
 
-const BASE = (process.argv[2] ?? "http://localhost:8080").replace(/\/$/, "");
-const TOKEN = process.argv[3];
-/** How long a busy machine may take for a step, milliseconds. */
-const PATIENCE = 60_000;
+const [BASE, TOKEN] = fromCommandLine();
 const NAME = `story-${Date.now()}`;
 
 const scratch = await mkdtemp(join(tmpdir(), "linerate-web-"));
-const browser = await launch();
-const troubles = [];
-let step = "";
-try {
-  await story();
-  await onPhone();
-} catch (error) {
-  troubles.push(`${step}: ${error.message}`);
-} finally {
-  await browser.close();
-  await rm(scratch, { recursive: true, force: true });
-}
-for (const trouble of troubles) console.log(trouble);
-console.log(troubles.length > 0 ? `${troubles.length} troubles` : "ok");
-process.exitCode = troubles.length > 0 ? 1 : 0;
-
-function check(holds, words) {
-  if (!holds) troubles.push(`${step}: ${words}`);
-}
+await tell(
+  async () => {
+    await story();
+    await onPhone();
+  },
+  { after: () => rm(scratch, { recursive: true, force: true }) },
+);
 
 async function story() {
-  const page = await visitor({ viewport: { width: 1280, height: 720 } });
-  step = "start page";
+  const page = await reader({ viewport: { width: 1280, height: 720 } });
+  begin("start page");
   await open(page, "/");
   await sound(page);
 
-  step = "mistakes";
+  begin("mistakes");
   await page.getByLabel("Other host", { exact: true }).fill("this host");
   await page.locator("summary", { hasText: "More" }).click();
   await page.getByLabel("Parallel streams").fill("many");
   await page.getByRole("button", { name: "Start test" }).click();
   const streams = page.getByLabel("Parallel streams");
-  check((await streams.getAttribute("aria-invalid")) === "true", "a mistake is not marked at its field");
+  holds((await streams.getAttribute("aria-invalid")) === "true", "a mistake is not marked at its field");
   await page
-    .waitForFunction(() => document.activeElement?.name === "streams", null, { timeout: PATIENCE })
-    .catch(() => check(false, "the field with the mistake has no focus"));
+    .waitForFunction(() => document.activeElement?.name === "streams")
+    .catch(() => trouble("the field with the mistake has no focus"));
   await streams.fill("20000");
   await page.getByRole("button", { name: "Start test" }).click();
   const described = page.locator("#streams-trouble");
-  await described.waitFor({ timeout: PATIENCE });
-  check((await described.textContent()).includes("10000"), "the server's limit is not said at its field");
-  check(new URL(page.url()).pathname === "/", "a refused test left the page");
+  await described.waitFor();
+  holds((await described.textContent()).includes("10000"), "the server's limit is not said at its field");
+  holds(new URL(page.url()).pathname === "/", "a refused test left the page");
   await streams.fill("1");
 
-  step = "first test";
+  begin("first test");
   const first = await measure(page, 2);
   const rates = await page.locator(".document .figure strong").allTextContents();
-  check(
+  holds(
     rates.length === 2 && rates.every((rate) => /\d.* [kMGT]?b\/s/.test(rate)),
     `results are ${rates.join(", ")}`,
   );
-  check(
+  holds(
     (await page.locator(".document .statement").first().textContent()).trim() !== "",
     "there is no verdict",
   );
   await drawn(page);
   await sound(page);
 
-  step = "reload";
+  begin("reload");
   await page.reload();
-  await page.locator(".document .verdict").first().waitFor({ timeout: PATIENCE });
-  check(
+  await page.locator(".document .verdict").first().waitFor();
+  holds(
     (await page.locator(".document .figure strong").allTextContents()).join() === rates.join(),
     "the result changed",
   );
 
-  step = "run again";
+  begin("run again");
   await page.getByRole("link", { name: "Run again" }).click();
-  check(
+  holds(
     (await page.getByLabel("Other host", { exact: true }).inputValue()) !== "",
     "the other host is not filled in",
   );
-  check((await page.getByLabel("Name of the run").inputValue()) === NAME, "the name is not filled in");
-  check((await page.getByLabel("Time per direction").inputValue()) === "2", "the time is not filled in");
+  holds((await page.getByLabel("Name of the run").inputValue()) === NAME, "the name is not filled in");
+  holds((await page.getByLabel("Time per direction").inputValue()) === "2", "the time is not filled in");
   await page.getByLabel("Other host", { exact: true }).fill("this host");
   const second = await measure(page, 2);
-  check(first !== second, "the second test has the id of the first");
+  holds(first !== second, "the second test has the id of the first");
 
-  step = "history";
+  begin("history");
   await page.getByRole("link", { name: "History" }).click();
   await page.getByRole("heading", { name: "What was measured" }).waitFor();
   await page.locator("summary", { hasText: "Filter" }).click();
   await page.getByLabel("Name", { exact: true }).fill(NAME);
-  await page.waitForFunction(() => document.querySelectorAll("tbody tr").length === 2, null, {
-    timeout: PATIENCE,
-  });
+  await page.waitForFunction(() => document.querySelectorAll("tbody tr").length === 2);
   // Without the filter, an archive of these two runs has as many rows, and the address follows a moment later.
-  await page.waitForURL((address) => address.searchParams.get("name") === NAME, { timeout: PATIENCE });
+  await page.waitForURL((address) => address.searchParams.get("name") === NAME);
   await sound(page);
   await page.reload();
-  await page.waitForFunction(() => document.querySelectorAll("tbody tr").length === 2, null, {
-    timeout: PATIENCE,
-  });
+  await page.waitForFunction(() => document.querySelectorAll("tbody tr").length === 2);
 
-  step = "compare";
+  begin("compare");
   const boxes = page.getByRole("checkbox");
   await boxes.nth(1).focus();
   await page.keyboard.press("Space");
@@ -117,94 +98,92 @@ async function story() {
   await page.keyboard.press("Space");
   await sound(page);
   await page.getByRole("button", { name: "Compare", exact: true }).click();
-  await page.locator(".document h1").waitFor({ timeout: PATIENCE });
+  await page.locator(".document h1").waitFor();
   const compared = new URL(page.url()).searchParams;
-  check(compared.get("before") === first && compared.get("after") === second, `compared ${compared}`);
+  holds(compared.get("before") === first && compared.get("after") === second, `compared ${compared}`);
   await drawn(page);
   await sound(page);
   await page.goBack();
   await page.getByRole("heading", { name: "What was measured" }).waitFor();
   await page
-    .waitForFunction(() => document.querySelectorAll("tbody :checked").length === 2, null, {
-      timeout: PATIENCE,
-    })
-    .catch(() => check(false, "the selection is lost on the way back"));
+    .waitForFunction(() => document.querySelectorAll("tbody :checked").length === 2)
+    .catch(() => trouble("the selection is lost on the way back"));
 
-  step = "export";
+  begin("export");
   await open(page, `/runs/${first}`);
   await page.locator("summary", { hasText: "Export" }).click();
   await sound(page);
   const [download] = await Promise.all([
-    page.waitForEvent("download", { timeout: PATIENCE }),
+    page.waitForEvent("download"),
     page.getByRole("link", { name: "Result (JSON)" }).click(),
   ]);
   const path = join(scratch, "result.json");
   await download.saveAs(path);
-  check(
+  holds(
     JSON.parse(await readFile(path, "utf8")).schema?.startsWith("linerate.result/"),
     "the file is no result",
   );
 
-  step = "kiosk";
-  const kiosk = await visitor({ viewport: { width: 800, height: 480 } });
+  begin("kiosk");
+  const kiosk = await reader({ viewport: { width: 800, height: 480 } });
   await open(kiosk, "/kiosk");
   const digits = kiosk.locator(".digits").first();
-  await digits.waitFor({ timeout: PATIENCE });
-  check(
+  await digits.waitFor();
+  holds(
     (await digits.locator("b").evaluate((b) => b.getBoundingClientRect().height)) >= 85,
     "the digits are small",
   );
-  check(await kiosk.evaluate(() => document.documentElement.scrollHeight <= 480), "the kiosk scrolls");
+  holds(await kiosk.evaluate(() => document.documentElement.scrollHeight <= 480), "the kiosk scrolls");
   await kiosk.context().close();
 
-  step = "delete";
+  begin("delete");
   for (const id of [first, second]) {
     await open(page, `/runs/${id}`);
     await page.getByLabel("More actions").click();
     await page.getByRole("button", { name: "Delete…" }).click();
     await page.getByRole("button", { name: "Keep it" }).click();
     await page.getByRole("dialog").waitFor({ state: "hidden" });
-    check(
+    holds(
       await page.evaluate(async (id) => (await fetch(`/api/v1/runs/${id}`)).ok, id),
       "a run is deleted without being asked",
     );
     await page.getByLabel("More actions").click();
     await page.getByRole("button", { name: "Delete…" }).click();
     await page.getByRole("button", { name: "Delete", exact: true }).click();
-    await page.waitForURL("**/history", { timeout: PATIENCE });
+    await page.waitForURL("**/history");
   }
   await open(page, `/history?name=${NAME}`);
-  await page.getByText("No run matches").waitFor({ timeout: PATIENCE });
+  await page.getByText("No run matches").waitFor();
 
-  step = "from this browser";
+  begin("from this browser");
   await open(page, "/?from=browser&seconds=2");
   await page.getByLabel("Connections").fill("40");
   await page.getByRole("button", { name: "Start test" }).click();
-  check(
+  holds(
     (await page.getByLabel("Connections").getAttribute("aria-invalid")) === "true",
     "40 connections are taken",
   );
   await page.getByLabel("Connections").fill("2");
   // A download ends with a reset, which the browser reports.
-  page.quiet = true;
+  page.removeAllListeners("console");
   await watch(page);
   await page.getByRole("button", { name: "Start test" }).click();
-  await page.waitForURL("**/runs/*", { timeout: PATIENCE });
-  await page.locator(".document .verdict").first().waitFor({ timeout: PATIENCE });
-  check((await watched(page)).figures > 0, "no figures are shown while it runs");
+  await page.waitForURL("**/runs/*");
+  await page.locator(".document .verdict").first().waitFor();
+  holds((await watched(page)).figures > 0, "no figures are shown while it runs");
   const moved = await page.locator(".document .figure strong").allTextContents();
-  check(
+  holds(
     moved.length === 2 && moved.every((rate) => /\d.* [kMGT]?b\/s/.test(rate)),
     `results from the browser are ${moved.join(", ")}`,
   );
-  check(
+  holds(
     (await page.getByRole("link", { name: "Run again" }).getAttribute("href")).includes("from=browser"),
     "the same test cannot be started again",
   );
   const own = new URL(page.url()).pathname.split("/").at(-1);
   await remove(page, own);
 
-  step = "single streams";
+  begin("single streams");
   await open(page, "/");
   await page.getByLabel("host to host").check();
   await page.getByLabel("Other host", { exact: true }).fill("this host");
@@ -212,26 +191,26 @@ async function story() {
   await page.getByLabel("Time per direction").fill("60");
   await page.getByLabel("Parallel streams").fill("128");
   await page.getByRole("button", { name: "Start test" }).click();
-  await page.waitForURL("**/runs/*", { timeout: PATIENCE });
+  await page.waitForURL("**/runs/*");
   await page.locator("summary", { hasText: "Each stream" }).click();
   const map = page.locator("details .panel", {
     hasText: /download: bit rate of each stream, grey 0 to full colour \d/,
   });
   // A place that is reached in the first seconds of two minutes.
-  await map.locator(".u-over").hover({ position: { x: 30, y: 30 }, timeout: PATIENCE });
-  await map.getByText(/stream \d+, until \d.* s: /).waitFor({ timeout: PATIENCE });
+  await map.locator(".u-over").hover({ position: { x: 30, y: 30 } });
+  await map.getByText(/stream \d+, until \d.* s: /).waitFor();
   await sound(page);
   await page.getByRole("button", { name: "Cancel" }).click();
-  await page.locator(".document").waitFor({ timeout: PATIENCE });
+  await page.locator(".document").waitFor();
   const maps = page.locator(".document .panel h4", { hasText: "bit rate of each stream, received" });
-  await maps.first().waitFor({ timeout: PATIENCE });
+  await maps.first().waitFor();
   const several = new URL(page.url()).pathname.split("/").at(-1);
   await remove(page, several);
 
-  step = "no such run";
-  page.quiet = true;
+  begin("no such run");
+  page.removeAllListeners("console");
   await open(page, `/runs/${first}`);
-  await page.getByRole("alert").waitFor({ timeout: PATIENCE });
+  await page.getByRole("alert").waitFor();
   await open(page, "/nothing/here");
   await page.getByRole("heading", { name: "There is no such page" }).waitFor();
   await page.context().close();
@@ -243,7 +222,7 @@ async function remove(page, id) {
     const request = { method: "DELETE", headers: { "X-Linerate": "1" } };
     return (await fetch(`/api/v1/runs/${id}`, request)).ok;
   }, id);
-  check(gone, "a run is not deleted");
+  holds(gone, "a run is not deleted");
 }
 
 /** Starts a test over loopback with the form as it is, and follows it to its result; its id. */
@@ -254,13 +233,13 @@ async function measure(page, seconds) {
   await page.getByLabel("Name of the run").fill(NAME);
   await watch(page);
   await page.getByRole("button", { name: "Start test" }).click();
-  await page.waitForURL("**/runs/*", { timeout: PATIENCE });
+  await page.waitForURL("**/runs/*");
   const id = new URL(page.url()).pathname.split("/").at(-1);
-  await page.locator(".document .verdict").first().waitFor({ timeout: PATIENCE });
+  await page.locator(".document .verdict").first().waitFor();
   const { figures, heights } = await watched(page);
   // Figures that move are frames that arrive.
-  check(figures > 1, "the figures do not move");
-  check(heights.length === 1, `the live page jumps: the charts were at ${heights.join(", ")} px`);
+  holds(figures > 1, "the figures do not move");
+  holds(heights.length === 1, `the live page jumps: the charts were at ${heights.join(", ")} px`);
   return id;
 }
 
@@ -289,8 +268,8 @@ async function watched(page) {
 
 /** On a phone nothing is wider than the screen, and the answer is on its first screen. */
 async function onPhone() {
-  step = "phone";
-  const page = await visitor({
+  begin("phone");
+  const page = await reader({
     viewport: { width: 400, height: 800 },
     hasTouch: true,
     isMobile: true,
@@ -306,9 +285,9 @@ async function onPhone() {
     .locator(".document .figure strong")
     .first()
     .evaluate((rate) => rate.getBoundingClientRect().bottom);
-  check(top < 800, `the first rate is ${Math.round(top)} px below the top`);
+  holds(top < 800, `the first rate is ${Math.round(top)} px below the top`);
   await open(page, "/history");
-  await page.locator("tbody tr").first().waitFor({ timeout: PATIENCE });
+  await page.locator("tbody tr").first().waitFor();
   await page.getByRole("checkbox").first().check();
   await sound(page);
   await open(page, "/compare");
@@ -323,36 +302,21 @@ async function onPhone() {
 }
 
 /** A page whose console and requests are watched, of somebody who has signed in if that is needed. */
-async function visitor(options) {
-  const context = await browser.newContext(options);
-  const page = await context.newPage();
-  page.setDefaultTimeout(PATIENCE);
-  page.on("console", (message) => {
-    if (!page.quiet && (message.type() === "error" || message.type() === "warning"))
-      if (!/status of 422/.test(message.text()))
-        // The answer to a mistake that the story makes.
-        troubles.push(`${step}: console: ${message.text()}`);
-  });
-  page.on("pageerror", (error) => troubles.push(`${step}: error: ${error.message}`));
+async function reader(options) {
+  const page = await visitor(options, [422]);
   page.on("request", (request) => {
     const url = request.url();
     const { hostname, pathname } = new URL(url);
     if (hostname === new URL(BASE).hostname && pathname.startsWith("/linerate/browser/")) return;
-    if (!url.startsWith(BASE) && !/^(data|blob):/.test(url))
-      troubles.push(`${step}: request: ${url.slice(0, 80)}`);
+    if (!url.startsWith(BASE) && !/^(data|blob):/.test(url)) trouble(`request: ${url.slice(0, 80)}`);
   });
-  if (TOKEN) {
-    await page.goto(`${BASE}/`);
-    await page.getByLabel("Token").fill(TOKEN);
-    await page.getByLabel("Token").press("Enter");
-    await page.getByRole("button", { name: "Sign out" }).waitFor({ timeout: PATIENCE });
-  }
+  if (TOKEN) await signIn(page, BASE, TOKEN);
   return page;
 }
 
 async function open(page, path) {
   await page.goto(BASE + path);
-  await page.locator("h1").first().waitFor({ timeout: PATIENCE });
+  await page.locator("h1").first().waitFor();
 }
 
 /** Every chart in sight has a canvas. */
@@ -363,8 +327,8 @@ async function drawn(page) {
     await figure
       .locator("canvas")
       .first()
-      .waitFor({ timeout: PATIENCE })
-      .catch(() => check(false, "a chart is not drawn"));
+      .waitFor()
+      .catch(() => trouble("a chart is not drawn"));
   }
   await page.evaluate(() => scrollTo(0, 0));
 }
@@ -399,5 +363,5 @@ async function sound(page) {
     }
     return troubles;
   });
-  for (const trouble of found) check(false, trouble);
+  for (const words of found) trouble(words);
 }
