@@ -76,7 +76,8 @@ impl PreparedPlan<'_> {
     /// thread may cancel the token to end early; [`super::PlanRequest::resume`] continues later.
     ///
     /// # Errors
-    /// The plan could not begin, or its results could not be computed. Failures of trials are in the record.
+    /// The plan could not begin, and the sinks have got nothing: [`Self::note_not_begun`] gives them the reason. Later
+    /// errors and failures of trials are in the record.
     pub fn run(
         &self,
         world: PlanWorld<'_>,
@@ -86,10 +87,7 @@ impl PreparedPlan<'_> {
     ) -> Result<PlanRecord, PlanRunError> {
         let record = match &self.before {
             Some(record) => record.clone(),
-            None => {
-                let run = self.run.clone().map_or_else(run_name, Ok)?;
-                PlanRecord { run: run.into(), ..PlanRecord::default() }
-            }
+            None => self.new_record()?,
         };
         let _claim = ResumeLock::acquire(&record.run)?;
         let sinks = SharedSinks::new(sinks);
@@ -120,6 +118,50 @@ impl PreparedPlan<'_> {
         drive.end();
         ended?;
         Ok(log.into_record())
+    }
+
+    /// Gives the sinks the log of a run that could not begin: its start, and why it has no trials. Of a run that should
+    /// have been resumed they get nothing, as it has a log.
+    ///
+    /// # Errors
+    /// The run cannot be named, or the plan cannot be described.
+    pub fn note_not_begun(
+        &self,
+        outcome: Outcome,
+        reason: &str,
+        sinks: Vec<&mut dyn Sink>,
+    ) -> Result<(), PlanRunError> {
+        if self.before.is_some() {
+            return Ok(());
+        }
+        let mut log = PlanLog::resume(self.new_record()?, sinks);
+        self.note_start(&mut log)?;
+        log.note(Body::RunEnded { outcome, reason: Some(reason.into()) });
+        Ok(())
+    }
+
+    fn new_record(&self) -> Result<PlanRecord, PlanRunError> {
+        let run = self.run.clone().map_or_else(run_name, Ok)?;
+        Ok(PlanRecord { run: run.into(), ..PlanRecord::default() })
+    }
+
+    /// Begins the log, or goes on with it.
+    fn note_start(&self, log: &mut PlanLog<'_>) -> Result<(), PlanRunError> {
+        let resumes = log.record().start.clone();
+        let opening = PlanHeaderFacts {
+            started_at: resumes.as_ref().map_or_else(now, |start| start.started_at.to_string()),
+            world: self.world,
+            linerate: env!("CARGO_PKG_VERSION").to_owned(),
+            set: self.set.clone(),
+        };
+        let start = self.plan.open(opening)?;
+        if resumes.is_some() {
+            log.note(Body::PlanResumed);
+        }
+        if resumes.as_ref() != Some(&start) {
+            log.note(Body::PlanStarted(Box::new(start)));
+        }
+        Ok(())
     }
 
     fn scheduler(&self) -> Result<PlanScheduler<'_>, PlanRunError> {
@@ -155,32 +197,35 @@ fn hosts(plan: &Plan, token: &Token, tls: Option<&ServerTrust>) -> Vec<HostRef> 
 }
 
 impl Drive<'_, '_> {
-    /// Runs the remaining trials. Returns only errors from before the start of the log; later ones are in the
-    /// log.
+    /// Carries out what remains. Returns only errors from before the start of the log; later ones are in the log.
     fn carry_out(&mut self, log: &mut PlanLog<'_>) -> Result<(), PlanRunError> {
-        let mut task = self.scheduler.next_task()?;
+        let task = self.scheduler.next_task()?;
         let mut doubts = Vec::new();
         if let Some(first) = &task {
             self.make_ready(&first.point)?;
             doubts = self.check()?;
             self.sets_hosts = self.check_settings()?;
         }
-        self.open(log)?;
+        self.prepared.note_start(log)?;
         for (kind, text) in doubts {
             let caveat = Caveat { kind, text: text.into() };
             log.note(Body::Caveat { flow: None, caveat: caveat.clone() });
             self.observer.notice(&PlanNotice::Caveat(caveat));
         }
-        let mut trouble = None;
+        let trouble = self.trials(task, log).err();
+        self.close(log, trouble);
+        Ok(())
+    }
+
+    /// Runs the remaining trials, of which the first one is given; the error says why not all of them.
+    fn trials(&mut self, mut task: Option<TrialTask>, log: &mut PlanLog<'_>) -> Result<(), String> {
+        let words = |error: PlanRunError| error.to_string();
         let mut first = true;
         while let Some(next) = task {
             if self.is_stopped() || (!std::mem::take(&mut first) && !self.pause()) {
                 break;
             }
-            if let Err(why) = self.make_ready(&next.point).and_then(|()| self.apply_settings(&next.point)) {
-                trouble = Some(why.to_string());
-                break;
-            }
+            self.make_ready(&next.point).and_then(|()| self.apply_settings(&next.point)).map_err(words)?;
             let (runs, figures) = self.trial(&next, log);
             let nothing = !runs.iter().any(counts);
             self.in_vain = if nothing { self.in_vain + 1 } else { 0 };
@@ -194,39 +239,22 @@ impl Drive<'_, '_> {
                 progress: self.scheduler.progress(),
             });
             if nothing && let Some(why) = self.network_ended() {
-                trouble = Some(why);
-                break;
+                return Err(why);
             }
             if self.in_vain >= MAX_EMPTY_TRIALS && !self.is_stopped() {
-                trouble = Some(format!("nothing was measured in {MAX_EMPTY_TRIALS} trials in a row"));
-                break;
+                return Err(format!("nothing was measured in {MAX_EMPTY_TRIALS} trials in a row"));
             }
-            task = self.scheduler.next_task()?;
-        }
-        self.close(log, trouble)
-    }
-
-    fn open(&self, log: &mut PlanLog<'_>) -> Result<(), PlanRunError> {
-        let resumes = log.record().start.clone();
-        let opening = PlanHeaderFacts {
-            started_at: resumes.as_ref().map_or_else(now, |start| start.started_at.to_string()),
-            world: self.prepared.world,
-            linerate: env!("CARGO_PKG_VERSION").to_owned(),
-            set: self.prepared.set.clone(),
-        };
-        let start = self.prepared.plan.open(opening)?;
-        if resumes.is_some() {
-            log.note(Body::PlanResumed);
-        }
-        if resumes.as_ref() != Some(&start) {
-            log.note(Body::PlanStarted(Box::new(start)));
+            task = self.scheduler.next_task().map_err(|error| words(error.into()))?;
         }
         Ok(())
     }
 
     /// Computes the results of all points and ends the log.
-    fn close(&mut self, log: &mut PlanLog<'_>, trouble: Option<String>) -> Result<(), PlanRunError> {
-        let summaries = self.scheduler.sum()?;
+    fn close(&mut self, log: &mut PlanLog<'_>, mut trouble: Option<String>) {
+        let summaries = self.scheduler.sum().unwrap_or_else(|error| {
+            trouble.get_or_insert(error.to_string());
+            Vec::new()
+        });
         let missing = self.scheduler.is_missing_any();
         let stopped = self.is_stopped() && missing;
         let judged = match stopped {
@@ -246,7 +274,6 @@ impl Drive<'_, '_> {
             (_, None, false) => (Outcome::Completed, None),
         };
         log.note(Body::RunEnded { outcome, reason: reason.map(Into::into) });
-        Ok(())
     }
 
     /// The results as tables of the plan's method.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError};
 
 use linerate_archive::Store;
-use linerate_control::{OwnRunTurn, Sink};
+use linerate_control::{CANCELLED, OwnRunTurn, Sink};
 use linerate_model::Outcome;
 use linerate_runner::{ArchiveSink, ArchiveWarning, Loopback, archive_to_read};
 use linerate_sock::clock;
@@ -120,9 +120,10 @@ impl RunQueue {
         }
         match ended {
             Ok(ending) => ending,
-            // Whatever was interrupted by it may say so in other words.
-            Err(_) if run.cancel.is_cancelled() => (Outcome::Interrupted, Some("cancelled".to_owned())),
-            Err(problem) => (Outcome::Failed, Some(problem.detail)),
+            Err(problem) => {
+                let (outcome, reason) = not_begun(run, problem);
+                (outcome, Some(reason))
+            }
         }
     }
 
@@ -131,13 +132,20 @@ impl RunQueue {
         run: &WebRun,
         plan: &PlanTask,
         live: &LivePlan,
-        archive: Option<&mut ArchiveSink>,
+        mut archive: Option<&mut ArchiveSink>,
     ) -> Result<RunEnding, HttpProblem> {
         let open = || archive_to_read(self.archive.location()).map(|found| Box::new(found) as Box<dyn Store>);
         let prepared = plan.prepare(&run.id, &open)?;
         let world = plan.open_world(&self.plan_setup)?;
-        let sinks = archive.into_iter().map(|sink| sink as &mut dyn Sink).collect();
-        let record = prepared.run(world, &run.cancel, sinks, &mut PlanWatcher(live)).map_err(not_run)?;
+        let record = match prepared.run(world, &run.cancel, sinks(&mut archive), &mut PlanWatcher(live)) {
+            Ok(record) => record,
+            // Its visitor may have gone: it is in the history, as every other run that was started.
+            Err(error) => {
+                let (outcome, reason) = not_begun(run, not_run(error));
+                prepared.note_not_begun(outcome, &reason, sinks(&mut archive)).map_err(not_run)?;
+                return Ok((outcome, Some(reason)));
+            }
+        };
         let reason = record.reason.as_ref().map(ToString::to_string);
         Ok((record.outcome.unwrap_or(Outcome::Failed), reason))
     }
@@ -164,6 +172,19 @@ impl RunQueue {
         state.ended.push_back(Arc::clone(run));
         self.publish(state);
         run.live.end(&End { outcome, reason });
+    }
+}
+
+fn sinks<'a>(archive: &'a mut Option<&mut ArchiveSink>) -> Vec<&'a mut dyn Sink> {
+    archive.iter_mut().map(|sink| &mut **sink as &mut dyn Sink).collect()
+}
+
+/// The end of a run that could not begin.
+fn not_begun(run: &WebRun, problem: HttpProblem) -> (Outcome, String) {
+    match run.cancel.is_cancelled() {
+        // What was interrupted by it may say so in other words.
+        true => (Outcome::Interrupted, CANCELLED.to_owned()),
+        false => (Outcome::Failed, problem.detail),
     }
 }
 

@@ -187,6 +187,7 @@ fn a_plan_that_is_cancelled_before_its_hosts_answer_was_interrupted() {
     let messages = bed.site.watch(&format!("/api/v1/runs/{id}/live"), "end");
     assert_eq!(messages.last().unwrap().1, json!({ "outcome": "interrupted", "reason": "cancelled" }));
     assert_eq!(bed.site.get(&format!("/api/v1/runs/{id}")).json()["problem"], "cancelled");
+    assert_eq!(in_history(&bed.site, &id)["outcome"], "interrupted");
 }
 
 #[test]
@@ -236,6 +237,18 @@ fn a_plan_that_cannot_be_carried_out_says_why() {
     let status = stranger.ended(id.as_str().unwrap());
     assert!(status["problem"].as_str().is_some_and(|problem| problem.contains("token")), "{status}");
     assert_eq!(status["kind"], "plan");
+    // Whoever started it may come back tomorrow.
+    let run = in_history(&stranger, id.as_str().unwrap());
+    assert_eq!((&run["outcome"], &run["kind"]), (&json!("failed"), &json!("plan")), "{run}");
+    let view = stranger.get(&format!("/api/v1/runs/{}/view", id.as_str().unwrap())).json();
+    assert!(view["html"].as_str().unwrap().contains("token"), "{view}");
+}
+
+/// The run as the history lists it.
+fn in_history(site: &TestSite, id: &str) -> Value {
+    let listed = site.get("/api/v1/runs").json()["runs"].clone();
+    let run = listed.as_array().unwrap().iter().find(|run| run["id"] == id);
+    run.unwrap_or_else(|| panic!("{id} is not in {listed}")).clone()
 }
 
 #[test]
