@@ -1,8 +1,8 @@
 //! The event sink that writes a running measurement to its archive.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_model::{Body, Event, ForeignText, GroupPlace};
+use linerate_model::{Body, Caveat, CaveatKind, Event, ForeignText, GroupPlace};
 use linerate_units::{Span, Timestamp};
 
 use crate::{ArchiveError, EventStore};
@@ -22,7 +22,24 @@ pub struct Recorder<S: EventStore> {
     /// Time at which the waiting events are committed, on the clock of the events.
     due: Timestamp,
     failing: bool,
+    /// Where the events of a run were dropped while the archive failed.
+    gaps: BTreeMap<ForeignText, EventGap>,
     dropped: u64,
+}
+
+/// Dropped events of a run. A caveat has the number of the first one.
+#[derive(Debug)]
+struct EventGap {
+    /// Place of the caveat among the waiting events.
+    caveat: usize,
+    events: u64,
+}
+
+impl EventGap {
+    fn body(&self) -> Body {
+        let text = format!("{} events could not be archived in time; this run has a gap here", self.events);
+        Body::Caveat { flow: None, caveat: Caveat { kind: CaveatKind::EventsDropped, text: text.into() } }
+    }
 }
 
 /// Longest time that an event waits, measured by the times of events.
@@ -31,7 +48,8 @@ const MAX_EVENT_DELAY: Span = Span::from_ms(500);
 const RETRY_INTERVAL: Span = Span::from_secs(5);
 /// Largest number of events per transaction, while the archive works.
 const BATCH: usize = 256;
-/// Largest number of events kept in memory while it fails.
+/// Number of events in memory above which readings are dropped while it fails. A result without some of its readings is
+/// still one; so other events are dropped above twice as many, which only a hostile peer sends.
 const MAX_WAITING_EVENTS: usize = 65_536;
 
 impl<S: EventStore> Recorder<S> {
@@ -44,6 +62,7 @@ impl<S: EventStore> Recorder<S> {
             parts: BTreeSet::new(),
             due: Timestamp::START,
             failing: false,
+            gaps: BTreeMap::new(),
             dropped: 0,
         }
     }
@@ -58,10 +77,15 @@ impl<S: EventStore> Recorder<S> {
         if self.waiting.is_empty() {
             self.due = event.at + MAX_EVENT_DELAY;
         }
-        if self.waiting.len() < MAX_WAITING_EVENTS {
+        let is_reading = matches!(
+            event.body,
+            Body::Sample { .. } | Body::Port { .. } | Body::Streams { .. } | Body::Progress { .. }
+        );
+        let room = if is_reading { MAX_WAITING_EVENTS } else { 2 * MAX_WAITING_EVENTS };
+        if self.waiting.len() < room {
             self.waiting.push(event.clone());
         } else {
-            self.dropped += 1;
+            self.drop_event(event);
         }
         // An archive that fails may keep the measurement waiting: only the end of the run is worth another try.
         let last = matches!(event.body, Body::RunEnded { .. });
@@ -79,21 +103,36 @@ impl<S: EventStore> Recorder<S> {
         }
     }
 
+    fn drop_event(&mut self, event: &Event) {
+        self.dropped += 1;
+        let place = self.waiting.len();
+        let gap =
+            self.gaps.entry(event.run.clone()).or_insert(EventGap { caveat: place, events: 0 });
+        gap.events += 1;
+        match self.waiting.get_mut(gap.caveat) {
+            Some(caveat) => caveat.body = gap.body(),
+            None => self.waiting.push(Event { body: gap.body(), ..event.clone() }),
+        }
+    }
+
     /// Commits the waiting events.
     ///
     /// # Errors
-    /// If they cannot be committed; they are then still kept. Also, once, if events were dropped before.
+    /// If they cannot be committed; they are then still kept.
     pub fn flush(&mut self) -> Result<(), ArchiveError> {
         self.failing = true;
         if !self.waiting.is_empty() {
             self.store.append(&self.waiting)?;
             self.waiting.clear();
+            self.gaps.clear();
         }
         self.failing = false;
-        match std::mem::take(&mut self.dropped) {
-            0 => Ok(()),
-            events => Err(ArchiveError::Dropped { events }),
-        }
+        Ok(())
+    }
+
+    /// Number of events that were dropped since this was asked last. The runs have a caveat about them.
+    pub fn take_dropped(&mut self) -> u64 {
+        std::mem::take(&mut self.dropped)
     }
 
     fn is_urgent(&mut self, event: &Event) -> bool {
@@ -114,6 +153,7 @@ impl<S: EventStore> Recorder<S> {
 
     /// The events that could not be committed, which are then no longer waiting.
     pub fn take_waiting(&mut self) -> Vec<Event> {
+        self.gaps.clear();
         std::mem::take(&mut self.waiting)
     }
 
@@ -146,6 +186,7 @@ mod tests {
     #[derive(Debug, Default)]
     struct CountingStore {
         batches: Vec<usize>,
+        events: Vec<Event>,
         tries: usize,
         refuses: bool,
     }
@@ -159,6 +200,7 @@ mod tests {
                 return Err(ArchiveError::Locked { archive: String::new(), source: source.into() });
             }
             self.batches.push(events.len());
+            self.events.extend_from_slice(events);
             Ok(())
         }
     }
@@ -250,14 +292,27 @@ mod tests {
     }
 
     #[test]
-    fn dropped_items_are_counted_and_reported_once() {
+    fn an_archive_that_fails_for_long_costs_readings_and_never_the_result() {
         let mut recorder = Recorder::new(CountingStore { refuses: true, ..CountingStore::default() });
-        for _ in 0..MAX_WAITING_EVENTS + 7 {
-            recorder.on(&progress(0)).unwrap();
+        let other = |at_ms: u64| Event { run: "other".into(), ..progress(at_ms) };
+        for at_ms in 0..MAX_WAITING_EVENTS as u64 + 7 {
+            recorder.on(&progress(at_ms)).unwrap();
         }
+        recorder.on(&other(3)).unwrap();
+        let end = MAX_WAITING_EVENTS as u64 + 7;
+        assert!(recorder.on(&ended(end)).is_err());
         recorder.store.refuses = false;
-        assert!(matches!(recorder.flush(), Err(ArchiveError::Dropped { events: 7 })));
-        assert_eq!(recorder.store().batches, [MAX_WAITING_EVENTS]);
         recorder.flush().unwrap();
+        assert_eq!((recorder.take_dropped(), recorder.take_dropped()), (8, 0));
+        let kept = &recorder.store().events[MAX_WAITING_EVENTS..];
+        let is = |event: &Event, run: &str, seq: u64| (&*event.run, event.seq) == (run, seq);
+        let [gap, others_gap, last] = kept else { panic!("{kept:?}") };
+        assert!(is(gap, "r", MAX_WAITING_EVENTS as u64) && is(others_gap, "other", 3), "{kept:?}");
+        assert_eq!(last, &ended(end));
+        let Body::Caveat { caveat, .. } = &gap.body else { panic!("{gap:?}") };
+        assert!(caveat.kind == CaveatKind::EventsDropped && caveat.text.starts_with("7 events"), "{caveat:?}");
+        // What follows is written as ever.
+        recorder.on(&ended(end + 1)).unwrap();
+        assert_eq!(recorder.store().events.last(), Some(&ended(end + 1)));
     }
 }

@@ -65,6 +65,9 @@ pub enum ArchiveWarning {
         /// The file with the events.
         file: PathBuf,
     },
+    /// The archive failed for so long that readings were dropped.
+    #[error("{0}")]
+    Gap(ArchiveError),
     /// Older runs of unknown clients could not be removed.
     #[error("old runs could not be removed from the archive: {}", with_cause(.0))]
     NotTrimmed(ArchiveError),
@@ -153,6 +156,10 @@ impl ArchiveSink {
         {
             self.broken = true;
             return Err(self.keep_waiting(error));
+        }
+        match self.recorder.take_dropped() {
+            0 => {}
+            events => (self.warn)(ArchiveWarning::Gap(ArchiveError::Dropped { events })),
         }
         Ok(!self.broken)
     }
