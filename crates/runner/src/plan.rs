@@ -20,6 +20,6 @@ pub use drive::PlanWorld;
 pub use error::{PlanRunError, ResumeError, TooLong, WorldError};
 pub(crate) use files::topology_of_plan;
 pub use files::{HostPath, NoPlanFiles, PlanFiles, read_without_files, topology_paths};
-pub use linerate_plan::{Plan, PlanError, PlanMistake, bundled as bundled_plans};
+pub use linerate_plan::{Plan, PlanError, PlanMistake, PlanProgress, TrialTask, bundled as bundled_plans};
 pub use observer::{PlanNotice, PlanObserver, TrialBegin, TrialResult};
 pub use prepare::{PlanRequest, PreparedPlan, Resume, world_of};

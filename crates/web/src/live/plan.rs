@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::body::Bytes;
 use linerate_control::RunEvent;
 use linerate_model::ForeignText;
-use linerate_report::{EndedTrial, PlanFrame, PlanLive};
+use linerate_report::{EndedTrial, PlanFrame, PlanLive, PlanNews};
 use linerate_runner::plan::{PlanNotice, PlanObserver, TrialBegin, TrialResult};
 use linerate_sock::thread::locked;
 use linerate_sock::{Mono, clock};
@@ -138,10 +138,13 @@ impl PlanObserver for PlanWatcher<'_> {
 
     fn run_event(&mut self, event: &RunEvent<'_>) {
         let mut state = locked(&self.0.state);
-        let is_news = state.live.on(event.flow, event.body);
-        let is_due = state.sent.is_none_or(|sent| clock::now().since(sent) >= MIN_INTERVAL);
+        let shows = match state.live.on(event.flow, event.body) {
+            PlanNews::Nothing => false,
+            PlanNews::Figures => state.sent.is_none_or(|sent| clock::now().since(sent) >= MIN_INTERVAL),
+            PlanNews::Stage => true,
+        };
         drop(state);
-        if is_news && is_due {
+        if shows {
             self.0.change(false, |_| ());
         }
     }
@@ -169,6 +172,9 @@ impl PlanObserver for PlanWatcher<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linerate_model::Body;
+    use linerate_runner::plan::{Plan, PlanProgress, TrialTask, read_without_files};
+    use linerate_units::Timestamp;
     use serde_json::Value;
 
     fn data(message: &Bytes) -> Value {
@@ -203,6 +209,24 @@ mod tests {
         plan.change(false, |_| ());
         assert!(viewer.has_changed().unwrap());
         assert_eq!(viewer.borrow_and_update().snapshots, snapshots, "a frame has it all");
+    }
+
+    #[test]
+    fn that_a_trial_waits_is_shown_though_a_frame_was_just_sent() {
+        let plan = LivePlan::new();
+        let task = TrialTask { point: two_points().point(0).unwrap(), repeat: 1, step: None };
+        let progress = PlanProgress::default();
+        plan.begin(&TrialBegin { task: &task, plan: &two_points(), progress, elapsed: Span::ZERO });
+        let body = Body::Queued { position: 1, wait: Span::ZERO };
+        let event = RunEvent { flow: 0, at: Timestamp::START, host: 0, body: &body };
+        PlanWatcher(&plan).run_event(&event);
+        let frame = data(&plan.subscribe().borrow().frame);
+        assert_eq!(frame["flows"][0]["position"], 1, "{frame}");
+    }
+
+    fn two_points() -> Plan {
+        let text = "[lab]\ntopology = \"pair\"\n[test]\nduration = 1\n[axis]\nstreams = [1, 2]\n";
+        read_without_files(text, &[]).unwrap()
     }
 
     #[test]

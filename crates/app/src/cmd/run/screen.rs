@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use linerate_control::RunEvent;
-use linerate_report::PlanLive;
+use linerate_report::{PlanLive, PlanNews};
 use linerate_runner::plan::{PlanNotice, PlanObserver, TrialBegin, TrialResult};
 use linerate_sock::{Mono, clock};
 
@@ -51,8 +51,9 @@ impl PlanObserver for PlanScreen {
     }
 
     fn run_event(&mut self, event: &RunEvent<'_>) {
-        if self.live.on(event.flow, event.body) {
-            self.show(false);
+        match self.live.on(event.flow, event.body) {
+            PlanNews::Nothing => {}
+            news => self.show(news == PlanNews::Stage),
         }
     }
 
