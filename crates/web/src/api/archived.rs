@@ -123,8 +123,8 @@ impl RunQuery {
         Err(HttpProblem::new(INVALID_REQUEST, text).at("limit").limit(u64::from(MAX_PAGE)))
     }
 
-    /// Whether a waiting run, of which little is known yet, is among those that are wanted.
-    fn has_waiting(&self) -> bool {
+    /// Whether a run of which little is known yet is among those that are wanted: one that waits or is being set up.
+    fn has_current(&self) -> bool {
         *self == Self { limit: self.limit, parts: self.parts, ..Self::default() }
     }
 }
@@ -137,20 +137,15 @@ pub(crate) async fn list(
     let ((filter, cursor), size) = (query.filter()?, query.size()?);
     let page = service.archive().with(move |archive| archive.page(&filter, cursor, size)).await?;
     let mut runs: Vec<ListedRun> = Vec::new();
-    if query.has_waiting() {
-        let waiting = service.runs().waiting();
-        runs.extend(waiting.iter().rev().map(|run| ListedRun {
-            state: WebRunState::Waiting,
-            run: RunEntry::of(&RunHead {
-                id: run.id.as_str().into(),
-                target: Some(run.task.target().into()),
-                name: run.task.name().map(Into::into),
-                is_plan: run.task.is_plan(),
-                ..RunHead::default()
-            }),
-        }));
-    }
     let running = service.runs().current_runs().borrow().running.clone();
+    if query.has_current() {
+        let waiting = service.runs().waiting();
+        runs.extend(waiting.iter().rev().map(|run| not_archived_yet(run, WebRunState::Waiting)));
+        // Hosts are connected and networks are made before the log begins.
+        let is_archived = |id: &str| page.runs.iter().any(|head| head.id == id);
+        let set_up = running.as_deref().filter(|id| !is_archived(id)).and_then(|id| service.runs().find(id));
+        runs.extend(set_up.map(|run| not_archived_yet(&run, WebRunState::Running)));
+    }
     runs.extend(page.runs.iter().map(|head| ListedRun {
         state: match head.outcome {
             Some(_) => WebRunState::Ended,
@@ -160,6 +155,17 @@ pub(crate) async fn list(
         run: RunEntry::of(head),
     }));
     Ok(Json(RunList { runs, next: page.next.map(|cursor| cursor.0.to_string()) }))
+}
+
+fn not_archived_yet(run: &WebRun, state: WebRunState) -> ListedRun {
+    let run = RunEntry::of(&RunHead {
+        id: run.id.as_str().into(),
+        target: Some(run.task.target().into()),
+        name: run.task.name().map(Into::into),
+        is_plan: run.task.is_plan(),
+        ..RunHead::default()
+    });
+    ListedRun { state, run }
 }
 
 /// The run, if it was started here and is still known: by its id, or by another word that selects it in the archive.

@@ -183,6 +183,9 @@ fn a_plan_that_is_cancelled_before_its_hosts_answer_was_interrupted() {
     request["set"] = json!([format!("host.near.port={}", silent.local_addr().unwrap().port())]);
     let id = bed.start(&request);
     let (_connected, _) = silent.accept().unwrap();
+    // Its log has not begun.
+    let run = in_history(&bed.site, &id);
+    assert_eq!((&run["state"], &run["kind"]), (&json!("running"), &json!("plan")), "{run}");
     assert_eq!(bed.site.post(&format!("/api/v1/runs/{id}/cancel"), "").status, 202);
     let messages = bed.site.watch(&format!("/api/v1/runs/{id}/live"), "end");
     assert_eq!(messages.last().unwrap().1, json!({ "outcome": "interrupted", "reason": "cancelled" }));
