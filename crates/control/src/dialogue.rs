@@ -36,8 +36,8 @@ const SLOWEST_PROGRESS: Span = Span::from_secs(1);
 const PROGRESS_SHARE: f64 = 0.000_5;
 const PROGRESS_BITS: f64 = 155.0 * 8.0;
 
-/// Samples in one message; keeps every message below the protocol's limit.
-const SAMPLES_PER_MESSAGE: usize = 64;
+/// Samples in one message: some 10 KB, which arrive within seconds on any path, as the peer waits for the next one.
+const SAMPLES_PER_MESSAGE: usize = 16;
 
 /// Most bytes read in one turn, so that deadlines, flows and the owner of the control connection are not delayed.
 const MAX_BYTES_PER_TURN: usize = 64 << 10;
@@ -63,6 +63,8 @@ pub(crate) struct Dialogue<S> {
     extra_caveats: Vec<Caveat>,
     interface: InterfaceWatch,
     events: Vec<DialogueEvent>,
+    /// Bytes that waited in front of the socket after the last turn.
+    unsent: usize,
 }
 
 struct DialogueFlow {
@@ -147,6 +149,7 @@ impl<S: Session> Dialogue<S> {
             next_progress: Timestamp::START,
             extra_caveats: Vec::new(),
             events: Vec::new(),
+            unsent: 0,
         })
     }
 
@@ -314,8 +317,12 @@ impl<S: Session> Dialogue<S> {
         }
         self.check_flows()?;
         self.execute();
-        if self.stream.unsent() > MAX_UNSENT_BYTES {
+        let unsent = self.stream.unsent();
+        if unsent > MAX_UNSENT_BYTES {
             return Err(ControlError::Local("the other end does not read its messages".to_owned()));
+        }
+        if (1..std::mem::replace(&mut self.unsent, unsent)).contains(&unsent) {
+            self.input(SessionInput::Delivering)?;
         }
         Ok(std::mem::take(&mut self.events))
     }

@@ -61,6 +61,8 @@ pub enum SessionInput<'a> {
     TrialCounted(TrialCount),
     /// Data of the running flows arrived: the peer is alive even if its control messages are late.
     Alive,
+    /// Bytes of earlier messages have left, and more wait: the peer may not know yet that it is its turn.
+    Delivering,
     /// The local sender has written everything.
     SenderDone {
         /// Number of the flow.

@@ -30,6 +30,10 @@ pub struct ClientSession {
     phase: Phase,
     drain: Span,
     drain_until: Option<Timestamp>,
+    /// When the flows of the phase were started.
+    started: Timestamp,
+    /// Until when the server may deliver its samples of the phase.
+    delivers_until: Timestamp,
     /// Whether the phase should end early. It may not have started yet.
     stop: bool,
     /// Number of the trial whose counts the server has not sent yet.
@@ -72,6 +76,8 @@ impl ClientSession {
             phase: Phase::default(),
             drain,
             drain_until: None,
+            started: now,
+            delivers_until: now,
             stop: false,
             trial: None,
         };
@@ -120,6 +126,7 @@ impl ClientSession {
         if self.state == NativeClientState::Opening && self.phase.all_open() {
             self.link.send(now, &NativeMessage::Start)?;
             self.link.measuring(now, true);
+            self.started = now;
             measure(&mut self.link, now, &self.hello.spec);
             self.link.put(SessionOutput::Start);
             self.state = NativeClientState::Running;
@@ -156,8 +163,18 @@ impl ClientSession {
                 self.link.put(SessionOutput::PhaseDone);
             } else if self.phase.local_over() && self.state == NativeClientState::Running {
                 self.state = NativeClientState::Closing;
-                self.link.begin_step(now, "waiting for the server's counts", ANSWER_TIMEOUT + self.drain);
+                self.delivers_until = now + now.since(self.started) + PHASE_GRACE;
+                self.await_counts(now);
             }
+        }
+    }
+
+    fn await_counts(&mut self, now: Timestamp) {
+        let (left, answer) = (self.delivers_until.since(now), ANSWER_TIMEOUT + self.drain);
+        if left < answer {
+            self.link.begin_step(now, "receiving its samples, which takes longer than the test", left);
+        } else {
+            self.link.begin_step(now, "waiting for the server's counts", answer);
         }
     }
 
@@ -229,6 +246,10 @@ impl ClientSession {
         match message {
             NativeMessage::Progress(progress) => self.link.put(self.phase.peer_progress(progress)?),
             NativeMessage::Samples { flow, samples } => {
+                // All of them come before the counts. On a slow path that takes a part of the time of the phase.
+                if self.state == NativeClientState::Closing && !samples.is_empty() {
+                    self.await_counts(now);
+                }
                 self.link.put(self.phase.peer_samples(flow, samples)?)
             }
             NativeMessage::SenderDone { flow } => {
@@ -343,6 +364,7 @@ impl Session for ClientSession {
             SessionInput::Progress(progress) => self.link.send(now, &NativeMessage::Progress(progress))?,
             SessionInput::Trial(trial) => self.trial(now, trial)?,
             SessionInput::Alive => self.link.alive(now),
+            SessionInput::Delivering => {}
             SessionInput::SenderDone { flow } => {
                 self.link.send(now, &NativeMessage::SenderDone { flow })?;
                 self.sender_done(now, flow);

@@ -101,7 +101,7 @@ impl ServerSession {
                 concurrent_runs: admission.concurrent_runs,
             },
         )?;
-        self.link.begin_step(now, "waiting for the client's next phase", BETWEEN_PHASES_TIMEOUT);
+        self.await_phase(now);
         self.state = NativeServerState::Ready;
         Ok(())
     }
@@ -224,11 +224,15 @@ impl ServerSession {
         Ok(())
     }
 
+    fn await_phase(&mut self, now: Timestamp) {
+        self.link.begin_step(now, "waiting for the client's next phase", BETWEEN_PHASES_TIMEOUT);
+    }
+
     fn finish_phase(&mut self, now: Timestamp) {
         if self.state == NativeServerState::Running && self.phase.over() {
             self.state = NativeServerState::Ready;
             self.link.measuring(now, false);
-            self.link.begin_step(now, "waiting for the client's next phase", BETWEEN_PHASES_TIMEOUT);
+            self.await_phase(now);
             self.link.put(SessionOutput::PhaseDone);
         }
     }
@@ -281,6 +285,8 @@ impl Session for ServerSession {
                 });
             }
             SessionInput::Alive => self.link.alive(now),
+            SessionInput::Delivering if self.state == NativeServerState::Ready => self.await_phase(now),
+            SessionInput::Delivering => {}
             SessionInput::SenderDone { flow } => {
                 self.phase.sender_done(flow);
                 self.link.send(now, &NativeMessage::SenderDone { flow })?;

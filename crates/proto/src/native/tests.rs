@@ -1,5 +1,6 @@
 //! Two ends in virtual time, and bytes that our own peers never send.
 
+mod delivery;
 mod orders;
 mod trials;
 
