@@ -3,6 +3,7 @@
 //!
 //! A peer never gets more bytes than it has sent (no amplification), and gets none without the cookie of a run.
 
+use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::net::{IpAddr, SocketAddr};
 
@@ -15,7 +16,7 @@ use linerate_sock::{Mono, SockError, SocketOptions, reply, stream};
 use super::Shared;
 use super::inbox::{Detected, detect};
 use super::open_port::OpenPort;
-use super::registry::DataSocket;
+use super::registry::{DataSocket, Registry};
 use crate::probe::{arrival, reply as probe_reply};
 use crate::setup::UDP_RCV_BUF;
 
@@ -52,8 +53,13 @@ pub(super) fn receive(port: &OpenPort, batch: &mut RecvBatch, shared: &Shared) {
         match ProbeDatagram::decode(datagram.bytes).filter(|_| port.native) {
             Some(message) => {
                 let (at, _) = arrival(datagram.ancillary.arrived_at_ns);
-                let answerer = Answerer { port, address: datagram.ancillary.destination };
-                answer(&answerer, from, &message, at, shared);
+                let answerer = Answerer {
+                    port,
+                    address: datagram.ancillary.destination,
+                    registry: &shared.registry,
+                    challenge_key: &shared.challenge_key,
+                };
+                answerer.answer(from, &message, at);
             }
             None => forward(port, from, &datagram, shared),
         }
@@ -81,6 +87,8 @@ struct Answerer<'p> {
     port: &'p OpenPort,
     /// The address of this host that the datagram was sent to, if it is known.
     address: Option<IpAddr>,
+    registry: &'p Registry,
+    challenge_key: &'p RandomState,
 }
 
 impl Answerer<'_> {
@@ -88,35 +96,103 @@ impl Answerer<'_> {
         // A datagram may be lost.
         let _ = reply::send_from(&self.port.socket, self.address, to, &message.encode());
     }
+
+    fn answer(&self, from: SocketAddr, message: &ProbeDatagram, at: Mono) {
+        // The source address of a datagram is easily forged. We only answer the address that the client of the run
+        // has proved to own with its control connection.
+        let Some(inbox) = self.registry.find(&message.cookie).filter(|inbox| inbox.is_client(from.ip()))
+        else {
+            return;
+        };
+        let challenge = self.challenge_key.hash_one((from, message.cookie, message.flow, message.stream));
+        match message.kind {
+            DatagramKind::Probe => {
+                self.send(from, &probe_reply(message, at));
+            }
+            DatagramKind::Open => {
+                let kind = DatagramKind::Challenge;
+                self.send(from, &ProbeDatagram { kind, number: challenge, ..*message });
+            }
+            // The client echoes every challenge, and asks for more while none comes.
+            DatagramKind::Echo
+                if message.number == challenge && inbox.may_open_udp(message.flow, message.stream) =>
+            {
+                let requested = SocketOptions { rcv_buf: Some(UDP_RCV_BUF), ..SocketOptions::default() };
+                let (address, port) = (self.address, self.port.address);
+                let Ok(bound) = reply::connected_at(address, port, from, &requested) else { return };
+                let ready = ProbeDatagram { kind: DatagramKind::Ready, ..*message };
+                // The client's next echo would no longer reach this socket, so the answer is sent three times
+                // against loss.
+                for _ in 0..3 {
+                    let _ = bound.socket.send(&ready.encode());
+                }
+                inbox.put(DataSocket::Udp {
+                    flow: message.flow,
+                    stream: message.stream,
+                    socket: bound.socket,
+                });
+            }
+            _ => {}
+        }
+    }
 }
 
-fn answer(answerer: &Answerer<'_>, from: SocketAddr, message: &ProbeDatagram, at: Mono, shared: &Shared) {
-    // The source address of a datagram is easily forged. We only answer the address that the client of the run
-    // has proved to own with its control connection.
-    let Some(inbox) = shared.registry.find(&message.cookie).filter(|inbox| inbox.is_client(from.ip())) else {
-        return;
-    };
-    let challenge = shared.challenge_key.hash_one((from, message.cookie, message.flow, message.stream));
-    match message.kind {
-        DatagramKind::Probe => {
-            answerer.send(from, &probe_reply(message, at));
-        }
-        DatagramKind::Open => {
-            let kind = DatagramKind::Challenge;
-            answerer.send(from, &ProbeDatagram { kind, number: challenge, ..*message });
-        }
-        DatagramKind::Echo if message.number == challenge => {
-            let requested = SocketOptions { rcv_buf: Some(UDP_RCV_BUF), ..SocketOptions::default() };
-            let (address, port) = (answerer.address, answerer.port.address);
-            let Ok(bound) = reply::connected_at(address, port, from, &requested) else { return };
-            let ready = ProbeDatagram { kind: DatagramKind::Ready, ..*message };
-            // The client's next echo would no longer reach this socket, so the answer is sent three times
-            // against loss.
-            for _ in 0..3 {
-                let _ = bound.socket.send(&ready.encode());
-            }
-            inbox.put(DataSocket::Udp { flow: message.flow, stream: message.stream, socket: bound.socket });
-        }
-        _ => {}
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, TcpListener, UdpSocket};
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use linerate_model::flow::FlowId;
+    use linerate_sock::clock;
+    use linerate_sock::open::bind_udp;
+
+    use super::super::open_port::PortTls;
+    use super::*;
+
+    const ANY: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 0);
+
+    /// Regression: on a busy server several challenges wait for the client, which answers all of them. A second socket
+    /// then swallowed the datagrams of the test.
+    #[test]
+    fn an_echo_that_comes_twice_opens_one_socket() {
+        let shared = SocketOptions { reuse_port: true, ..SocketOptions::default() };
+        let socket = Arc::new(bind_udp(ANY.into(), &shared).unwrap().socket);
+        let port = OpenPort {
+            address: socket.local_addr().unwrap(),
+            listener: TcpListener::bind(ANY).unwrap(),
+            socket,
+            number: 0,
+            native: true,
+            tls: PortTls::None,
+            inboxes: Vec::new(),
+        };
+        let (registry, key) = (Registry::new().unwrap(), RandomState::new());
+        let (cookie, number) = (*b"0123456789abcdef", 0);
+        let inbox = registry.open(cookie, Ipv4Addr::LOCALHOST.into(), 1).unwrap();
+        let client = UdpSocket::bind(ANY).unwrap();
+        client.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        let from = client.local_addr().unwrap();
+        let answerer = Answerer { port: &port, address: None, registry: &registry, challenge_key: &key };
+        let open = ProbeDatagram {
+            kind: DatagramKind::Open,
+            cookie,
+            flow: FlowId(1),
+            stream: 0,
+            number,
+            times: [0; 3],
+        };
+        answerer.answer(from, &open, clock::now());
+        let mut bytes = [0; DATAGRAM_BYTES];
+        let length = client.recv(&mut bytes).unwrap();
+        let challenge = ProbeDatagram::decode(&bytes[..length]).unwrap();
+        let echo = ProbeDatagram { kind: DatagramKind::Echo, ..challenge };
+        answerer.answer(from, &echo, clock::now());
+        answerer.answer(from, &echo, clock::now());
+        let arrived = inbox.take();
+        let [DataSocket::Udp { socket, .. }] = &arrived[..] else { panic!("{arrived:?}") };
+        client.send_to(b"data", port.address).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        assert_eq!(socket.recv(&mut bytes).unwrap(), 4);
     }
 }

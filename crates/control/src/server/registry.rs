@@ -1,6 +1,6 @@
 //! Assigns data connections and datagrams to runs by the cookie that the server issued.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -20,10 +20,15 @@ pub(super) enum DataSocket {
     Udp { flow: FlowId, stream: u32, socket: UdpSocket },
 }
 
+/// Most UDP sockets that a run may open in all its phases.
+const MAX_UDP_STREAMS: usize = 65_536;
+
 /// Receives the data sockets of a run.
 #[derive(Debug)]
 pub(super) struct RunInbox {
     arrivals: Mutex<Vec<DataSocket>>,
+    /// The flows and streams of UDP sockets that have arrived.
+    udp_streams: Mutex<BTreeSet<(FlowId, u32)>>,
     /// Most sockets that may wait: one per stream and direction.
     most: usize,
     over: AtomicBool,
@@ -62,7 +67,16 @@ impl RunInbox {
         }
     }
 
+    /// Whether a stream may get a UDP socket. A second one would take datagrams from the first.
+    pub(super) fn may_open_udp(&self, flow: FlowId, stream: u32) -> bool {
+        let opened = locked(&self.udp_streams);
+        opened.len() < MAX_UDP_STREAMS && !opened.contains(&(flow, stream))
+    }
+
     pub(super) fn put(&self, arrival: DataSocket) {
+        if let DataSocket::Udp { flow, stream, .. } = &arrival {
+            locked(&self.udp_streams).insert((*flow, *stream));
+        }
         let mut arrivals = locked(&self.arrivals);
         if arrivals.len() < self.most {
             arrivals.push(arrival);
@@ -98,6 +112,7 @@ impl Registry {
     ) -> Result<Arc<RunInbox>, SockError> {
         let inbox = Arc::new(RunInbox {
             arrivals: Mutex::new(Vec::new()),
+            udp_streams: Mutex::default(),
             most: 2 * streams as usize,
             over: AtomicBool::new(false),
             client: client.to_canonical(),
