@@ -16,7 +16,7 @@ pub(crate) fn assemble(flow: &FlowSide, mut ends: Vec<StreamEnd>, retransmits: O
     let opens = flow.part.opens();
     // The time of bursts begins before their first byte.
     let all = flow.writes() || flow.part.omits() || bursts(&flow.setup).is_some();
-    let first = if all { 0 } else { counts.first_bytes };
+    let first = if all { 0 } else { first_inside(&counts) };
     let elapsed = if counts.inside > 0 { counts.last_inside.saturating_sub(opens.as_ns()) } else { 0 };
     let elapsed = whole_bursts(&flow.setup, Span::from_ns(elapsed));
     let bytes = Bytes::new(counts.inside);
@@ -48,6 +48,12 @@ pub(crate) fn assemble(flow: &FlowSide, mut ends: Vec<StreamEnd>, retransmits: O
             .then(|| Box::new(TransactionCounts::of(&flow.transactions).tally(opens.as_ns()))),
         ..Tally::default()
     }
+}
+
+/// Bytes of the first read in the measured part. A receiver that did not run until that part was over has none there: when
+/// they arrived is known by the kernel, and the part ends by the clock of who reads.
+fn first_inside(counts: &Counts) -> u64 {
+    counts.first_bytes.min(counts.inside)
 }
 
 /// The period of a flow that sends in bursts, and how long it sends.
@@ -155,6 +161,13 @@ mod tests {
         assert_eq!(whole_bursts(&evenly, ms(303)), ms(303));
         let part = FlowSetup { measured: Some(ms(250)), ..bursts };
         assert_eq!(whole_bursts(&part, ms(203)), ms(300), "three bursts take three periods");
+    }
+
+    #[test]
+    fn a_first_read_that_comes_after_the_measured_part_is_not_in_it() {
+        let late = Counts { first_bytes: 1448, total: 1448, inside: 0, ..Counts::default() };
+        assert_eq!(first_inside(&late), 0);
+        assert_eq!(first_inside(&Counts { inside: 14_480, ..late }), 1448);
     }
 
     #[test]

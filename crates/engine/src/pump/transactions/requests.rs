@@ -23,6 +23,8 @@ const DATAGRAM_TIMEOUT: Duration = Duration::from_secs(1);
 const LAST_RESPONSES: Duration = Duration::from_secs(2);
 /// The same if responses arrive.
 const LONGEST_LAST_RESPONSES: Duration = Duration::from_secs(20);
+/// The same after an order to stop: less than both ends of a dialogue wait for stopped flows.
+const LAST_RESPONSES_AFTER_STOP: Duration = Duration::from_secs(5);
 /// Most requests under way on all streams of a flow with a request rate: what is due after them waits, and its time
 /// counts.
 const MAX_UNDER_WAY: usize = 1 << 16;
@@ -109,9 +111,7 @@ impl RequestTask<'_> {
 
     /// Whether the wait for the last responses is over.
     fn has_waited_enough(&self) -> bool {
-        let Some(closed) = self.closed else { return false };
-        self.now.since(closed.max(self.last_arrival)) >= LAST_RESPONSES
-            || self.now.since(closed) >= LONGEST_LAST_RESPONSES
+        self.closed.is_some_and(|closed| self.now >= last_response(closed, self.until, self.last_arrival))
     }
 
     /// Counts a transaction that began at `begun` and is complete now.
@@ -124,6 +124,13 @@ impl RequestTask<'_> {
             self.counters.time(now.since(begun).as_nanos() as u64);
         }
     }
+}
+
+/// Until when responses are waited for after the last request, which began at `closed`. Requests could begin `until` then,
+/// unless they were stopped.
+fn last_response(closed: Mono, until: Mono, last_arrival: Mono) -> Mono {
+    let longest = if closed < until { LAST_RESPONSES_AFTER_STOP } else { LONGEST_LAST_RESPONSES };
+    (closed.max(last_arrival) + LAST_RESPONSES).min(closed + longest)
 }
 
 impl RequestSocket<'_> {
@@ -529,4 +536,18 @@ fn await_close(flow: &FlowSide, socket: &RequestSocket<'_>) -> Result<(), Stream
         }
     }
     Err(StreamError::Aborted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_wait_for_responses_after_a_stop_is_shorter_than_that_of_the_dialogue() {
+        let at = |seconds: u64| Mono(seconds * 1_000_000_000);
+        assert_eq!(last_response(at(10), at(10), at(9)), at(12), "none arrives");
+        assert_eq!(last_response(at(10), at(10), at(25)), at(27));
+        assert_eq!(last_response(at(10), at(10), at(29)), at(30));
+        assert_eq!(last_response(at(4), Mono::FAR, at(20)), at(9), "stopped, and responses still arrive");
+    }
 }
