@@ -106,8 +106,7 @@ impl<S: EventStore> Recorder<S> {
     fn drop_event(&mut self, event: &Event) {
         self.dropped += 1;
         let place = self.waiting.len();
-        let gap =
-            self.gaps.entry(event.run.clone()).or_insert(EventGap { caveat: place, events: 0 });
+        let gap = self.gaps.entry(event.run.clone()).or_insert(EventGap { caveat: place, events: 0 });
         gap.events += 1;
         match self.waiting.get_mut(gap.caveat) {
             Some(caveat) => caveat.body = gap.body(),
@@ -310,7 +309,10 @@ mod tests {
         assert!(is(gap, "r", MAX_WAITING_EVENTS as u64) && is(others_gap, "other", 3), "{kept:?}");
         assert_eq!(last, &ended(end));
         let Body::Caveat { caveat, .. } = &gap.body else { panic!("{gap:?}") };
-        assert!(caveat.kind == CaveatKind::EventsDropped && caveat.text.starts_with("7 events"), "{caveat:?}");
+        assert!(
+            caveat.kind == CaveatKind::EventsDropped && caveat.text.starts_with("7 events"),
+            "{caveat:?}"
+        );
         // What follows is written as ever.
         recorder.on(&ended(end + 1)).unwrap();
         assert_eq!(recorder.store().events.last(), Some(&ended(end + 1)));
