@@ -45,6 +45,7 @@ mod field_at_fault;
 mod fleet_metrics;
 mod guard;
 mod labs;
+mod large_answers;
 mod latest_runs;
 mod listed_tokens;
 mod live;

@@ -16,7 +16,7 @@ use linerate_compat::http;
 use linerate_control::{OwnRuns, Permit, PortHandover, Shares};
 use linerate_model::sniff::Match;
 use linerate_runner::{CertificateSource, TlsCertificate};
-use linerate_sock::{process, thread};
+use linerate_sock::{process, sockopt, thread};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
@@ -32,6 +32,7 @@ use crate::audit_log::audit_log;
 use crate::config::WebConfig;
 use crate::error::WebError;
 use crate::guard::guard;
+use crate::large_answers::{LargeAnswers, bound_memory};
 use crate::problem::{ARCHIVE, HttpProblem, NO_SUCH_METHOD};
 use crate::runs::RunQueue;
 use crate::service::Service;
@@ -42,6 +43,8 @@ use crate::{metrics, pages};
 const MAX_CONNECTIONS: usize = 1024;
 /// How long the head of a request may take, also that of the next request of a connection.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a client may take no bytes of an answer.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Largest head of a request.
 const MAX_HEAD_BYTES: usize = 64 << 10;
 /// Time between two looks at a request whose first line is incomplete.
@@ -218,6 +221,7 @@ fn router(service: Service) -> Router {
         .route("/api/{*rest}", any(api::not_found))
         .fallback(pages::missing)
         .method_not_allowed_fallback(no_such_method)
+        .layer(middleware::from_fn_with_state(LargeAnswers::new(), bound_memory))
         .layer(middleware::from_fn_with_state(service.clone(), audit_log))
         .layer(middleware::from_fn_with_state(service.clone(), guard))
         .with_state(service)
@@ -303,6 +307,7 @@ fn connection(
     stopped: watch::Receiver<bool>,
 ) -> impl Future<Output = ()> + use<> {
     let _ = stream.set_nodelay(true);
+    let _ = sockopt::set_user_timeout(&stream, WRITE_TIMEOUT);
     let router = router.clone().layer(Extension(ConnectInfo(from)));
     async move {
         match door {
