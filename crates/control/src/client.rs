@@ -21,7 +21,7 @@ use linerate_proto::native::{ClientSession, NATIVE};
 use linerate_proto::{Hello, SessionInput, SessionOutput};
 use linerate_sock::open::{AllowedIpVersion, ConnectOptions, connect_tcp, resolve};
 use linerate_sock::poll::EventFd;
-use linerate_sock::{Mono, SocketOptions, clock, thread};
+use linerate_sock::{Mono, SocketOptions, clock, tcp_info, thread};
 use linerate_units::Span;
 
 use crate::CANCELLED;
@@ -302,7 +302,9 @@ impl<'g> ClientRun<'g> {
         let (over, known) = (self.probes_over, self.clocks.clone());
         let (server, cookie) = (self.server, self.cookie);
         let course = IntervalGrid { epoch, tick: sample_tick(&self.spec) };
-        Prober::start(ProberConfig { server, options, cookie, phase, length, over, known, course })
+        let rtt = tcp_info(self.dialogue.stream()).ok().and_then(|info| info.rtt);
+        let rtt = Span::from_us(rtt.unwrap_or(0).into());
+        Prober::start(ProberConfig { server, options, cookie, phase, length, over, known, course, rtt })
     }
 
     fn idle_latency(&mut self, stop: &AtomicBool, log: &mut Log<'_>) -> Result<(), ControlError> {

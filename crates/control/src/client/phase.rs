@@ -21,6 +21,7 @@ use crate::judge::{self, Course};
 use crate::log::Log;
 use crate::multicast::{self, MulticastSenders, SenderShare};
 use crate::port_observer;
+use crate::probe::Prober;
 use crate::setup::{fastest_method, flow_setup, length, side, socket_options};
 
 /// Records the progress that the receiver of either end reports.
@@ -117,11 +118,7 @@ impl ClientRun<'_> {
                         planned = self.open(orders, stop, log)?
                     }
                     DialogueEvent::Session(SessionOutput::PhaseDone) => {
-                        let probed = prober.take().and_then(crate::probe::Prober::report);
-                        let (report, clocks) = probed.unzip();
-                        self.clocks = clocks.unwrap_or_else(|| std::mem::take(&mut self.clocks));
-                        merge.latency(report);
-                        return Ok(());
+                        return self.end_probes(prober, merge);
                     }
                     other => self.take(other, log, merge),
                 }
@@ -145,6 +142,20 @@ impl ClientRun<'_> {
                 self.dialogue.input(SessionInput::Stop)?;
             }
         }
+    }
+
+    /// Adds the report of the probes. The last answers may take seconds, in which heartbeats go on.
+    fn end_probes(&mut self, prober: Option<Prober>, merge: &mut Merge) -> Result<(), ControlError> {
+        let Some(prober) = prober else { return Ok(()) };
+        prober.stop();
+        let mut alive = Ok(());
+        while alive.is_ok() && !prober.finished() {
+            alive = self.dialogue.turn(clock::now() + POLL_INTERVAL.as_duration(), &[]).map(drop);
+        }
+        let (report, clocks) = prober.report().unzip();
+        self.clocks = clocks.unwrap_or_else(|| std::mem::take(&mut self.clocks));
+        merge.latency(report);
+        alive
     }
 
     /// When to poll the dialogue if no event occurs before.

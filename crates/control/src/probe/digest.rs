@@ -58,11 +58,18 @@ pub(crate) fn offset_of(times: impl Iterator<Item = [u64; 4]>) -> Option<(i64, u
     Some((best.offset(), best.rtt().div_ceil(2)))
 }
 
+/// How many probes a phase had. Of very many answered ones not all are evaluated.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ProbeCounts {
+    pub(super) sent: u64,
+    pub(super) answered: u64,
+}
+
 /// Evaluates a phase; absent if no probe was answered. `known` has the clock bounds of earlier phases.
 pub(super) fn evaluate(
     phase: ProbePhase,
     transport: ProbeTransport,
-    sent: u64,
+    counts: ProbeCounts,
     exchanges: &[ProbeExchange],
     kernel_timestamps: bool,
     known: &OffsetHistory,
@@ -80,8 +87,8 @@ pub(super) fn evaluate(
     Some(LatencyReport {
         phase,
         transport,
-        sent,
-        lost: sent.saturating_sub(exchanges.len() as u64),
+        sent: counts.sent,
+        lost: counts.sent.saturating_sub(counts.answered),
         rtt,
         upload: digest(both().map(|(e, offset)| one_way(e.sent, e.reflector_in, offset.ns))),
         download: digest(both().map(|(e, offset)| one_way(e.reflector_out, e.back, -offset.ns))),
@@ -198,7 +205,7 @@ mod tests {
         let report = evaluate(
             ProbePhase::Loaded,
             ProbeTransport::Udp,
-            210,
+            ProbeCounts { sent: 210, answered: 200 },
             &series,
             true,
             &OffsetHistory::default(),
@@ -220,10 +227,8 @@ mod tests {
 
     #[test]
     fn nothing_back_is_no_report() {
-        assert_eq!(
-            evaluate(ProbePhase::Idle, ProbeTransport::Udp, 9, &[], true, &OffsetHistory::default(), GRID),
-            None
-        );
+        let (counts, known) = (ProbeCounts { sent: 9, answered: 0 }, OffsetHistory::default());
+        assert_eq!(evaluate(ProbePhase::Idle, ProbeTransport::Udp, counts, &[], true, &known, GRID), None);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The probing end: a dedicated thread that sends at absolute times and collects the answers.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,18 +18,28 @@ use linerate_sock::sockopt::{Timestamping, set_timestamping};
 use linerate_sock::{Mono, SocketOptions, clock, stream, thread};
 use linerate_units::Span;
 
-use super::digest::{ProbeExchange, evaluate};
+use super::digest::{ProbeCounts, ProbeExchange, evaluate};
 use super::pace::ProbePace;
 use super::{IntervalGrid, OffsetHistory, arrival};
 
 /// Longest time between two checks of the interval and the stop flag.
 const POLL_INTERVAL: Span = Span::from_ms(10);
 
-/// How long to wait for the last answers.
+/// How long to wait for the last answers, besides the longest round trip so far.
 const LAST_ANSWER_TIMEOUT: Span = Span::from_ms(250);
 
-/// Without any answer for this long, UDP is considered blocked.
+/// Longest round trip that is waited for at the end of a phase.
+const LONGEST_LAST_ROUND_TRIP: Span = Span::from_secs(5);
+
+/// Without any answer for this long, UDP is considered blocked; on paths with a long delay, without any for two round
+/// trips and [`LAST_ANSWER_TIMEOUT`].
 const UDP_BLOCKED_TIMEOUT: Span = Span::from_ms(700);
+
+/// Most answered probes of a phase that are kept: those of an hour and a half at the highest rate.
+const MAX_EXCHANGES: usize = 1 << 19;
+
+/// Most probes that wait for their answer.
+const MAX_UNDER_WAY: usize = 1 << 16;
 
 /// The running probes of one phase.
 #[derive(Debug)]
@@ -64,6 +74,8 @@ pub(crate) struct ProberConfig {
     pub(crate) known: OffsetHistory,
     /// Intervals by which round trips are reported as well.
     pub(crate) course: IntervalGrid,
+    /// Round-trip time of the control connection.
+    pub(crate) rtt: Span,
 }
 
 impl Prober {
@@ -143,12 +155,11 @@ impl ProbeSocket {
         Some(Self::Tcp(stream))
     }
 
-    fn send(&mut self, probe: &ProbeDatagram) {
-        // A probe that cannot be sent counts as lost: a full queue is a finding.
-        let _ = match self {
+    fn send(&mut self, probe: &ProbeDatagram) -> io::Result<usize> {
+        match self {
             Self::Udp(socket, _) => socket.send(&probe.encode()),
             Self::Tcp(stream) => stream.write(&probe.encode()),
-        };
+        }
     }
 }
 
@@ -161,15 +172,52 @@ struct Departure {
     left: Option<u64>,
 }
 
+/// The answered probes of a phase: all of them, or evenly one of several.
+struct KeptExchanges {
+    kept: Vec<ProbeExchange>,
+    most: usize,
+    /// One of so many is kept.
+    one_of: u64,
+    answered: u64,
+}
+
+impl KeptExchanges {
+    fn new(most: usize) -> Self {
+        Self { kept: Vec::new(), most, one_of: 1, answered: 0 }
+    }
+
+    fn push(&mut self, exchange: ProbeExchange) {
+        if self.answered.is_multiple_of(self.one_of) {
+            if self.kept.len() >= self.most {
+                let mut is_even = false;
+                self.kept.retain(|_| {
+                    is_even = !is_even;
+                    is_even
+                });
+                self.one_of *= 2;
+            }
+            if self.answered.is_multiple_of(self.one_of) {
+                self.kept.push(exchange);
+            }
+        }
+        self.answered += 1;
+    }
+}
+
 /// The probes of one phase over one transport.
 struct ProbeSeries {
     line: ProbeSocket,
     cookie: [u8; 16],
     length: Option<Span>,
+    /// Number of the next probe. The kernel numbers those that it sends in the same way.
     number: u64,
+    /// Probes that could not be sent. They count as lost: a full queue is a finding.
+    unsent: u64,
     under_way: BTreeMap<u64, Departure>,
     course: IntervalGrid,
-    back: Vec<ProbeExchange>,
+    back: KeptExchanges,
+    /// The longest round trip so far.
+    longest: Span,
     partial: Vec<u8>,
     stamped: bool,
 }
@@ -182,9 +230,11 @@ impl ProbeSeries {
             cookie: task.cookie,
             length: task.length,
             number: 0,
+            unsent: 0,
             under_way: BTreeMap::new(),
             course: task.course,
-            back: Vec::new(),
+            back: KeptExchanges::new(MAX_EXCHANGES),
+            longest: task.rtt,
             partial: Vec::new(),
             stamped,
         }
@@ -193,6 +243,7 @@ impl ProbeSeries {
     /// Sends probes until stopped. Returns false if nothing was answered and another transport should be tried.
     fn run(&mut self, stop: &AtomicBool, pace: &ProbePace, may_give_up: bool) -> bool {
         let start = clock::now();
+        let patience = UDP_BLOCKED_TIMEOUT.max(self.longest + self.longest + LAST_ANSWER_TIMEOUT);
         let end = self.length.map(|length| start + length.as_duration());
         let mut last = start;
         let mut first = true;
@@ -202,7 +253,7 @@ impl ProbeSeries {
             if stop.load(Ordering::Relaxed) || end.is_some_and(|end| now >= end) {
                 break;
             }
-            if may_give_up && self.back.is_empty() && now.since(start) >= UDP_BLOCKED_TIMEOUT.as_duration() {
+            if may_give_up && self.back.answered == 0 && now.since(start) >= patience.as_duration() {
                 return false;
             }
             if now >= next {
@@ -214,11 +265,12 @@ impl ProbeSeries {
             let next = last + pace.gap().as_duration();
             self.receive_until(next.min(now + POLL_INTERVAL.as_duration()));
         }
-        let last = clock::now() + LAST_ANSWER_TIMEOUT.as_duration();
+        let last = self.longest.min(LONGEST_LAST_ROUND_TRIP) + LAST_ANSWER_TIMEOUT;
+        let last = clock::now() + last.as_duration();
         while !self.under_way.is_empty() && !last.has_passed() {
             self.receive_until(last);
         }
-        !self.back.is_empty() || !may_give_up
+        self.back.answered > 0 || !may_give_up
     }
 
     fn send(&mut self, now: Mono) {
@@ -230,9 +282,15 @@ impl ProbeSeries {
             number: self.number,
             times: [now.0, 0, 0],
         };
+        if self.line.send(&probe).is_err() {
+            self.unsent += 1;
+            return;
+        }
         self.under_way.insert(self.number, Departure { sent: now.0, left: None });
         self.number += 1;
-        self.line.send(&probe);
+        if self.under_way.len() > MAX_UNDER_WAY {
+            self.under_way.pop_first();
+        }
     }
 
     fn receive_until(&mut self, deadline: Mono) {
@@ -283,6 +341,7 @@ impl ProbeSeries {
         if let Some(Departure { sent, left }) = self.under_way.remove(&reply.number) {
             let [_, reflector_in, reflector_out] = reply.times;
             let left = left.filter(|left| (sent..=at.0).contains(left)).unwrap_or(sent);
+            self.longest = self.longest.max(Span::from_ns(at.0.saturating_sub(sent)));
             self.back.push(ProbeExchange { sent, left, reflector_in, reflector_out, back: at.0 });
         }
     }
@@ -310,10 +369,11 @@ impl ProbeSeries {
             ProbeSocket::Udp(..) => ProbeTransport::Udp,
             ProbeSocket::Tcp(_) => ProbeTransport::Tcp,
         };
-        let (sent, known) = (self.number, &task.known);
-        let report = evaluate(task.phase, over, sent, &self.back, self.stamped, known, self.course)?;
+        let counts = ProbeCounts { sent: self.number + self.unsent, answered: self.back.answered };
+        let (back, known) = (&self.back.kept, &task.known);
+        let report = evaluate(task.phase, over, counts, back, self.stamped, known, self.course)?;
         let mut known = task.known.clone();
-        known.learn(&self.back);
+        known.learn(back);
         Some((report, known))
     }
 }
@@ -323,6 +383,47 @@ mod tests {
     use linerate_sock::open::bind_udp;
 
     use super::*;
+
+    #[test]
+    fn of_very_many_answers_evenly_some_are_kept_and_all_are_counted() {
+        let at =
+            |sent: u64| ProbeExchange { sent, left: sent, reflector_in: 0, reflector_out: 0, back: sent };
+        let mut some = KeptExchanges::new(100);
+        (0..10_000).for_each(|number| some.push(at(number)));
+        assert_eq!(some.answered, 10_000);
+        assert!((50..=100).contains(&some.kept.len()), "{}", some.kept.len());
+        let evenly = (0..).map(|number| number * some.one_of).take(some.kept.len());
+        assert!(some.kept.iter().map(|exchange| exchange.sent).eq(evenly));
+        assert!(some.kept.last().unwrap().sent + some.one_of >= 10_000);
+    }
+
+    /// Regression: the kernel numbers the datagrams that it sends, and its times went to the wrong probes after one that
+    /// it refused.
+    #[test]
+    fn a_probe_that_cannot_be_sent_has_no_number_and_is_lost() {
+        let port = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let task = ProberConfig {
+            server: port.local_addr().unwrap(),
+            options: SocketOptions::default(),
+            cookie: [7; 16],
+            phase: ProbePhase::Loaded,
+            length: None,
+            over: Some(ProbeTransport::Udp),
+            known: OffsetHistory::default(),
+            course: IntervalGrid { epoch: clock::now(), tick: Span::from_ms(100) },
+            rtt: Span::ZERO,
+        };
+        let mut series = ProbeSeries::new(&task, ProbeSocket::udp(&task).unwrap());
+        drop(port);
+        // Nobody listens: the kernel learns so from the answer to the first, and refuses the next one.
+        let limit = clock::now() + std::time::Duration::from_secs(20);
+        while series.unsent == 0 {
+            assert!(!limit.has_passed(), "all of {} are sent", series.number);
+            series.send(clock::now());
+        }
+        assert_eq!(series.under_way.len() as u64, series.number);
+        assert!(series.under_way.keys().copied().eq(0..series.number));
+    }
 
     #[test]
     fn a_prober_that_is_given_up_stops() {
@@ -336,6 +437,7 @@ mod tests {
             over: Some(ProbeTransport::Udp),
             known: OffsetHistory::default(),
             course: IntervalGrid { epoch: clock::now(), tick: Span::from_ms(100) },
+            rtt: Span::ZERO,
         })
         .unwrap();
         server.socket.recv(&mut [0; DATAGRAM_BYTES]).unwrap();
