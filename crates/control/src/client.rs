@@ -170,6 +170,8 @@ struct ClientRun<'g> {
     probes_over: Option<ProbeTransport>,
     /// The estimate of the server's clock offset from the probes so far.
     clocks: OffsetHistory,
+    /// What happened while the phase waited for others.
+    early: Vec<DialogueEvent>,
 }
 
 impl<'g> ClientRun<'g> {
@@ -223,6 +225,7 @@ impl<'g> ClientRun<'g> {
             cookie: [0; 16],
             probes_over: None,
             clocks: OffsetHistory::default(),
+            early: Vec::new(),
         })
     }
 

@@ -114,7 +114,7 @@ impl MulticastSenders {
         };
         let waker = Arc::new(EventFd::new()?);
         locked(&sender.flow).shares += 1;
-        Ok(SenderShare { sender, waker, samples_seen: Cell::new(0) })
+        Ok(SenderShare { sender, waker, samples_seen: Cell::new(0), has_left: Cell::new(false) })
     }
 }
 
@@ -164,6 +164,8 @@ pub(crate) struct SenderShare {
     sender: Arc<MulticastSender>,
     waker: Arc<EventFd>,
     samples_seen: Cell<usize>,
+    /// Whether it is counted no more among the shares.
+    has_left: Cell<bool>,
 }
 
 impl SenderShare {
@@ -276,7 +278,10 @@ impl SenderShare {
     /// The counts of the flow; absent if it continues for other runs.
     pub(crate) fn finish(self) -> Option<FlowReport> {
         let flow = &mut *locked(&self.sender.flow);
-        if flow.shares <= 1 {
+        // Of shares that end at the same moment, one is the last.
+        flow.shares -= 1;
+        self.has_left.set(true);
+        if flow.shares == 0 {
             // Others may have left since this run aborted its part. Has no effect on a flow that has ended.
             flow.handle.iter().for_each(FlowHandle::abort);
             flow.finish();
@@ -287,7 +292,9 @@ impl SenderShare {
 
 impl Drop for SenderShare {
     fn drop(&mut self) {
-        locked(&self.sender.flow).shares -= 1;
+        if !self.has_left.get() {
+            locked(&self.sender.flow).shares -= 1;
+        }
     }
 }
 

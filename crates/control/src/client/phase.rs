@@ -102,7 +102,9 @@ impl ClientRun<'_> {
         let mut until = judge::Until::new(orders.iter().map(FlowOrder::flow), &self.spec);
         let mut courses = BTreeMap::<FlowId, Course>::new();
         loop {
-            let events = self.dialogue.turn(self.next_look(planned, begun), &[])?;
+            let mut events = std::mem::take(&mut self.early);
+            let look = if events.is_empty() { self.next_look(planned, begun) } else { clock::now() };
+            events.extend(self.dialogue.turn(look, &[])?);
             if begun.is_none() {
                 begun = self.dialogue.began();
                 if let Some(begun) = begun {

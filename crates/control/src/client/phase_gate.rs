@@ -121,7 +121,7 @@ impl ClientRun<'_> {
                 None => (Mono::FAR, Some(gate.waker.as_fd())),
             };
             let until = until.min(clock::now() + POLL_INTERVAL.as_duration());
-            self.dialogue.turn(until, waker.as_slice())?;
+            self.early.extend(self.dialogue.turn(until, waker.as_slice())?);
         }
     }
 }
