@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use linerate_units::Span;
 
-use super::numbers::quantity;
+use super::numbers::{bits_of_bits_or_bytes, quantity};
 use super::option_table::{self, Iperf2Spelling, Iperf2Value};
 use super::settings::{Iperf2Amount, Iperf2Format, Iperf2Input, Iperf2Mode, Iperf2Rate, Iperf2Settings};
 use super::wire::BURST_BYTES;
@@ -234,7 +234,13 @@ fn numeric(settings: &mut Iperf2Settings, name: &str, value: &str) -> Result<(),
                 usage_error(&format!("invalid value for --txstart-time: {value}; give seconds since 1970"))
             })?);
         }
-        "fq-rate" => settings.fq_rate = Some(number(8..=1 << 55)?),
+        "fq-rate" => {
+            // The header has whole bytes per second.
+            let rate = bits_of_bits_or_bytes(value).filter(|bits| *bits >= 8);
+            settings.fq_rate = Some(rate.ok_or_else(|| {
+                usage_error(&format!("invalid value for --fq-rate: {value}; give 8 bits per second or more"))
+            })?);
+        }
         "interval" => settings.interval = seconds(name, value)?.filter(|span| *span > Span::ZERO),
         _ => {
             let time = seconds(name, value)?.filter(|time| *time > Span::ZERO);

@@ -68,6 +68,22 @@ pub(super) fn quantity(text: &str) -> Option<u64> {
     (value.is_finite() && (0.0..=9e18).contains(&value)).then_some(value as u64)
 }
 
+/// Parses a rate of `--fq-rate` and returns bits: k, m, g are decimal bits, K, M, G decimal bytes.
+pub(super) fn bits_of_bits_or_bytes(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let (number, factor) = match text.char_indices().next_back()? {
+        (at, 'k') => (text.get(..at)?, 1e3),
+        (at, 'm') => (text.get(..at)?, 1e6),
+        (at, 'g') => (text.get(..at)?, 1e9),
+        (at, 'K') => (text.get(..at)?, 8e3),
+        (at, 'M') => (text.get(..at)?, 8e6),
+        (at, 'G') => (text.get(..at)?, 8e9),
+        _ => (text, 1.0),
+    };
+    let value = number.parse::<f64>().ok()? * factor;
+    (0.0..=9e18).contains(&value).then_some(value as u64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,6 +123,25 @@ mod tests {
             ("1ü", None),
         ] {
             assert_eq!(quantity(text), value, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_pacing_rate_in_upper_case_is_in_decimal_bytes() {
+        // From headers of 2.1.8, which have the rate in bytes.
+        for (text, bits) in [
+            ("10m", Some(10_000_000)),
+            ("10M", Some(80_000_000)),
+            ("10K", Some(80_000)),
+            ("8k", Some(8000)),
+            ("80g", Some(80_000_000_000)),
+            ("1000", Some(1000)),
+            ("", None),
+            ("m", None),
+            ("1e400", None),
+            ("nan", None),
+        ] {
+            assert_eq!(bits_of_bits_or_bytes(text), bits, "{text}");
         }
     }
 }

@@ -95,7 +95,7 @@ pub(super) const OPTIONS: &[ToolOption] = &[
     ToolOption::acts(&["--hide-ips"], &["--hide-ips"], "hide all but the last part of IPv4 addresses").after(CLIENT),
     ToolOption::acts(&["--trip-times"], &["--trip-times"], "measure one-way delays, which needs synchronized clocks").after(CLIENT),
     ToolOption::acts(&["--no-udp-fin"], &["--no-udp-fin"], "UDP: do not wait for the server's report").after(UDP),
-    ToolOption::acts(&["--fq-rate N"], &["--fq-rate", "10m"], "pace in the kernel at this rate (fq), bit/s").after(CLIENT),
+    ToolOption::acts(&["--fq-rate N"], &["--fq-rate", "10m"], "pace in the kernel at this rate (fq): bit/s with k, m, g, or bytes/s with K, M, G, all decimal").after(CLIENT),
     ToolOption::acts(
         &["--local-only[=1|0]"],
         &["--local-only"],

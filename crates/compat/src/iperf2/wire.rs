@@ -99,7 +99,7 @@ pub struct Extension {
     pub rate: u64,
     /// Start of the test: seconds and microseconds of the wall clock.
     pub start: Option<(u32, u32)>,
-    /// Kernel pacing rate, bits per second.
+    /// Kernel pacing rate, bits per second; the header has it in bytes.
     pub fq_rate: Option<u64>,
 }
 
@@ -323,7 +323,6 @@ impl Extension {
         let tail = EXTENDED_BYTES + if udp { FRAME_BYTES } else { 0 };
         let has_tail = bytes.len() >= tail + TAIL_BYTES;
         let start = (field(tail + 4), field(tail + 8));
-        let wide = |at| u64::from(field(at)) | u64::from(field(at + 4) >> 8) << 32;
         Self {
             peer_detect: flags & PEER_DETECT != 0 && !udp,
             reverse: upper & REVERSE != 0,
@@ -336,9 +335,13 @@ impl Extension {
             in_packets: upper & IN_PACKETS != 0,
             version: (field(36), field(40)),
             tos: field(44) as u16,
-            rate: wide(48),
+            rate: u64::from(field(48)) | u64::from(field(52) >> 8) << 32,
             start: (has_tail && upper & (TRIP_TIMES | STARTS_LATER) != 0 && start != (0, 0)).then_some(start),
-            fq_rate: (has_tail && upper & FQ_RATE_SET != 0).then(|| wide(tail + 12)),
+            // In bytes, and unlike the other rate in two whole words.
+            fq_rate: (has_tail && upper & FQ_RATE_SET != 0).then(|| {
+                let bytes = u64::from(field(tail + 12)) | u64::from(field(tail + 16)) << 32;
+                bytes.saturating_mul(8)
+            }),
         }
     }
 
@@ -371,9 +374,9 @@ impl Extension {
         let (seconds, micros) = self.start.unwrap_or((0, 0));
         put(bytes, at + 4, seconds);
         put(bytes, at + 8, micros);
-        let rate = self.fq_rate.unwrap_or(0);
-        put(bytes, at + 12, rate as u32);
-        put(bytes, at + 16, ((rate >> 32) as u32) << 8);
+        let fq_bytes = self.fq_rate.unwrap_or(0) / 8;
+        put(bytes, at + 12, fq_bytes as u32);
+        put(bytes, at + 16, (fq_bytes >> 32) as u32);
     }
 
     /// The version as text; absent if there is none.

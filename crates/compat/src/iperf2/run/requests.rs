@@ -79,7 +79,8 @@ impl Iperf2Run {
             generation: self.generation,
             answers: !two_way,
             shared,
-            fq_rate: None,
+            // As 2.1.8 does, also on the connections that the server opens itself.
+            fq_rate: extension.and_then(|extension| extension.fq_rate).filter(|rate| sends && *rate > 0),
             trip_times,
             skipped: 0,
         }

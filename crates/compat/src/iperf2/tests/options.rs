@@ -3,9 +3,9 @@
 use linerate_units::{Span, Timestamp};
 
 use super::{hosts, settings, words};
-use crate::iperf2::{Iperf2Client, parse};
+use crate::iperf2::{Iperf2Client, Iperf2Server, parse};
 use crate::stand_in::{Input, Link, LinkOptions, Output, StandIn, SystemError};
-use crate::virtual_hosts::WALL_SECONDS;
+use crate::virtual_hosts::{VirtualHosts, WALL_SECONDS};
 
 /// The connections that a client opens: destination and options.
 fn connects(line: &str) -> Vec<(String, LinkOptions)> {
@@ -115,6 +115,26 @@ fn a_start_at_a_time_is_sent_to_the_server() {
     assert!(server.out.contains(" (epoch-start)"), "{}", server.out);
     assert!(ends_at(&server.out) < 1.1, "{}", server.out);
     assert!(client.out.contains("Write/Err"), "more columns, as in 2.1.8: {}", client.out);
+}
+
+#[test]
+fn a_pacing_rate_is_sent_in_bytes_and_holds_at_the_end_that_sends() {
+    for (line, bits) in [("-R --fq-rate 10m", 10_000_000_u64), ("--fq-rate 10M", 80_000_000)] {
+        let mut hosts = hosts(&format!("-t 1 {line}"), "-P 1");
+        hosts.run(20);
+        let [client, server] = hosts.pair();
+        let header = &client.sent[0].1;
+        let word = |at: usize| u32::from_be_bytes(header[at..at + 4].try_into().unwrap());
+        // As captured of 2.1.8: 80 bytes, and the low word before the high one.
+        assert_eq!((header.len(), u64::from(word(72)), word(76)), (80, bits / 8, 0), "{line}");
+        let sender = if line.contains("-R") { server } else { client };
+        assert_eq!(sender.tasks[0].fq_rate.unwrap().bps(), bits as f64, "{line}");
+    }
+    let wide = Iperf2Client::new(settings("-c 10.0.0.2 --fq-rate 80g"));
+    let mut hosts = VirtualHosts::new(Box::new(wide), Box::new(Iperf2Server::new(settings("-s"))));
+    hosts.run(1);
+    let header = &hosts.hosts[0].sent[0].1;
+    assert_eq!(header[72..], 10_000_000_000_u64.rotate_left(32).to_be_bytes(), "as captured of 2.1.8");
 }
 
 #[test]
