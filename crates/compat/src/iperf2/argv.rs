@@ -1,14 +1,17 @@
 //! iperf 2's command line.
 
+mod values;
+
 use std::net::IpAddr;
 
 use linerate_units::Span;
 
 use super::numbers::{bits_of_bits_or_bytes, quantity};
 use super::option_table::{self, Iperf2Spelling, Iperf2Value};
-use super::settings::{Iperf2Amount, Iperf2Format, Iperf2Input, Iperf2Mode, Iperf2Rate, Iperf2Settings};
+use super::settings::{Iperf2Amount, Iperf2Input, Iperf2Mode, Iperf2Rate, Iperf2Settings};
 use super::wire::BURST_BYTES;
 use crate::option_table::OptionSupport;
+use values::{epoch_time, format, interval, rate, seconds};
 
 /// A command line that starts no test: what to print, where, and the exit code.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -154,6 +157,7 @@ fn apply(settings: &mut Iperf2Settings, name: &str, given: Option<&str>) -> Resu
         "full-duplex" => one_direction(settings, Iperf2Mode::FullDuplex)?,
         "enhanced" => settings.enhanced = true,
         "ipv6_domain" => settings.ipv6 = true,
+        "4" => settings.ipv4 = true,
         "no-udp-fin" => settings.no_udp_fin = true,
         "nodelay" => settings.no_delay = true,
         "peer-detect" => settings.peer_detect = true,
@@ -241,7 +245,7 @@ fn numeric(settings: &mut Iperf2Settings, name: &str, value: &str) -> Result<(),
                 usage_error(&format!("invalid value for --fq-rate: {value}; give 8 bits per second or more"))
             })?);
         }
-        "interval" => settings.interval = seconds(name, value)?.filter(|span| *span > Span::ZERO),
+        "interval" => interval(settings, value)?,
         _ => {
             let time = seconds(name, value)?.filter(|time| *time > Span::ZERO);
             settings.listen_for = time;
@@ -249,67 +253,6 @@ fn numeric(settings: &mut Iperf2Settings, name: &str, value: &str) -> Result<(),
         }
     }
     Ok(())
-}
-
-/// Parses seconds since 1970 with a fraction of up to nine digits. A binary fraction would not be exact.
-fn epoch_time(value: &str) -> Option<Span> {
-    let (seconds, fraction) = value.split_once('.').unwrap_or((value, ""));
-    let digits = fraction.bytes().all(|digit| digit.is_ascii_digit()) && fraction.len() <= 9;
-    let nanos = format!("{fraction:0<9}").parse::<u64>().ok().filter(|_| digits)?;
-    Some(Span::from_secs(u64::from(seconds.parse::<u32>().ok()?)) + Span::from_ns(nanos))
-}
-
-/// Parses seconds with a fraction, up to one day.
-fn seconds(name: &str, value: &str) -> Result<Option<Span>, Iperf2EarlyExit> {
-    let span = value.parse::<f64>().ok().filter(|seconds| *seconds <= 86_400.0).and_then(Span::from_secs_f64);
-    let short = span.is_some_and(|span| span > Span::ZERO && span < Span::from_ms(5));
-    if value.parse::<f64>().is_err() {
-        return Err(error(&match name {
-            "interval" if value == "f" => {
-                "iperf: reports per frame, -i f, are not supported; give seconds".to_owned()
-            }
-            "txdelay-time" => format!("iperf: invalid value for --txdelay-time: {value}; give seconds"),
-            "interval" => format!("Invalid value of '{value}' for -i interval"),
-            _ => format!("ERROR: -t value of '{value}' not recognized"),
-        }));
-    }
-    match span {
-        Some(span) if !short => Ok(Some(span)),
-        _ => Err(usage_error(&format!("invalid value for --{name}: {value}; give 0.005 to 86400 seconds"))),
-    }
-}
-
-fn format(value: &str) -> Result<Iperf2Format, Iperf2EarlyExit> {
-    Ok(match value {
-        "a" => Iperf2Format::AdaptiveBits,
-        "A" => Iperf2Format::AdaptiveBytes,
-        "b" => Iperf2Format::Bits(0),
-        "k" => Iperf2Format::Bits(1),
-        "m" => Iperf2Format::Bits(2),
-        "g" => Iperf2Format::Bits(3),
-        "B" => Iperf2Format::Bytes(0),
-        "K" => Iperf2Format::Bytes(1),
-        "M" => Iperf2Format::Bytes(2),
-        "G" => Iperf2Format::Bytes(3),
-        _ => return Err(usage_error(&format!("invalid format {value}; give k, m, g, a, K, M, G or A"))),
-    })
-}
-
-fn rate(value: &str) -> Result<Iperf2Rate, Iperf2EarlyExit> {
-    let wrong = || usage_error(&format!("invalid rate {value}; give bits per second as 10m, or 500pps"));
-    if value.contains(',') {
-        return Err(usage_error(
-            "-b MEAN,DEVIATION, a rate that varies, is not supported; give the mean alone",
-        ));
-    }
-    let rate = match value.strip_suffix("pps") {
-        Some(packets) => Iperf2Rate::Packets(quantity(packets).ok_or_else(wrong)?),
-        None => Iperf2Rate::Bits(quantity(value).ok_or_else(wrong)?),
-    };
-    match rate {
-        Iperf2Rate::Bits(0) | Iperf2Rate::Packets(0) => Err(wrong()),
-        rate => Ok(rate),
-    }
 }
 
 /// Parses address, address:port or [address]:port, each with an optional %device, or %device alone.
@@ -343,6 +286,11 @@ fn tos(value: &str) -> Result<u8, Iperf2EarlyExit> {
 fn checked(mut settings: Iperf2Settings) -> Result<Iperf2Settings, Iperf2EarlyExit> {
     if settings.server == settings.host.is_some() {
         return Err(Iperf2EarlyExit { text: usage().to_owned(), to_stdout: false, code: 0 });
+    }
+    if settings.ipv4 && settings.ipv6 {
+        // 2.1.8 then takes the first address of the host.
+        settings.warnings.push_str("WARN: both ipv4 and ipv6 set\n");
+        (settings.ipv4, settings.ipv6) = (false, false);
     }
     let length = settings.length_for(settings.udp);
     if settings.udp && !settings.server && !(18..=65_507).contains(&length) {

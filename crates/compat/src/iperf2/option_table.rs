@@ -46,7 +46,7 @@ pub(super) const OPTIONS: &[ToolOption] = &[
         "a varying rate; give only the mean",
     )
     .after(CLIENT),
-    ToolOption::acts(&["-i N", "--interval N"], &["-i", "1"], "seconds between reports").after(CLIENT),
+    ToolOption::acts(&["-i N", "--interval N"], &["-i", "1"], "seconds between reports, at least 0.005").after(CLIENT),
     ToolOption::refused(&["-i f"], &["-i", "f"], "one report per frame; give an interval in seconds").after(CLIENT),
     ToolOption::acts(&["-l N", "--len N"], &["-l", "1000"], "bytes per write or datagram").after(CLIENT),
     ToolOption::acts(&["-w N", "--window N"], &["-w", "128K"], "socket buffer size, bytes").after(CLIENT),
@@ -66,7 +66,7 @@ pub(super) const OPTIONS: &[ToolOption] = &[
         .after(CLIENT),
     ToolOption::acts(&["-L N", "--listenport N"], &["-L", "5055"], "port for the server's connection with -d and -r").after(CLIENT),
     ToolOption::acts(&["-e", "--enhanced"], &["-e"], "enhanced reports with more columns").after(CLIENT),
-    ToolOption::acts(&["-f X", "--format X"], &["-f", "m"], "unit of printed rates: k, m, g, a, b, K, M, G, A or B").after(CLIENT),
+    ToolOption::acts(&["-f X", "--format X"], &["-f", "m"], "unit of printed rates: k, m, g, a, b, K, M, G, A or B; only the first letter counts").after(CLIENT),
     ToolOption::acts(&["-m", "--print_mss"], &["-m"], "print the TCP maximum segment size").after(CLIENT),
     ToolOption::acts(&["-M N", "--mss N"], &["-M", "1000"], "TCP maximum segment size, bytes").after(CLIENT),
     ToolOption::acts(&["-N", "--nodelay"], &["-N"], "disable Nagle's algorithm (TCP_NODELAY)").after(CLIENT),
@@ -84,7 +84,8 @@ pub(super) const OPTIONS: &[ToolOption] = &[
         "local address or address:port to bind to, optionally with %device",
     )
     .after(CLIENT),
-    ToolOption::acts(&["-V", "--ipv6_domain"], &["-V"], "use IPv6").after(CLIENT),
+    ToolOption::acts(&["-V", "--ipv6_domain", "-6"], &["-V"], "use IPv6").after(CLIENT),
+    ToolOption::acts(&["-4"], &["-4"], "use IPv4").after(CLIENT),
     ToolOption::acts(&["-C", "--compatibility"], &["-C"], "compatibility with old versions: send no test header").after(CLIENT),
     ToolOption::acts(&["-X", "--peer-detect", "--peerdetect"], &["-X"], "wait for the server to report its version")
         .after(CLIENT),
@@ -130,9 +131,18 @@ pub(super) const OPTIONS: &[ToolOption] = &[
         "with a port in -B, the source port is always incremented, as in 2.1.8",
     )
     .after(BOUND),
-    ToolOption::acts(&["-F FILE", "--fileinput FILE"], &["-F", "data"], "send a file over one TCP connection")
-        .after(CLIENT),
-    ToolOption::acts(&["-I", "--stdin"], &["-I"], "send standard input over one TCP connection").after(CLIENT),
+    ToolOption::acts(
+        &["-F FILE", "--fileinput FILE", "--file_input FILE"],
+        &["-F", "data"],
+        "send a file over one TCP connection",
+    )
+    .after(CLIENT),
+    ToolOption::acts(
+        &["-I", "--stdin", "--stdin_input"],
+        &["-I"],
+        "send standard input over one TCP connection",
+    )
+    .after(CLIENT),
     ToolOption::acts(&["-z", "--realtime"], &["-z"], "run with real-time priority, which needs root").after(CLIENT),
     ToolOption::acts(&["-1", "--singleclient"], &["-1"], "serve one client at a time").after(SERVER),
     ToolOption::acts(&["-U", "--single_udp"], &["-U"], "use UDP, with one thread per test as without this option")
@@ -268,11 +278,15 @@ pub(super) fn short(letter: char) -> Option<Iperf2Spelling> {
     spellings().find(|spelling| spelling.name.strip_prefix('-').is_some_and(|name| name.chars().eq([letter])))
 }
 
-/// Finds a long option by its full name or an unambiguous prefix, with its dashes.
+/// Finds a long option by its full name or an unambiguous prefix, with its dashes. Spellings of the same option
+/// are not ambiguous.
 pub(super) fn long(name: &str) -> Option<Iperf2Spelling> {
     let mut begun = spellings().filter(|spelling| spelling.name.starts_with(name) && name.len() > 2);
     let exact = spellings().find(|spelling| spelling.name == name);
-    exact.or_else(|| begun.next().filter(|_| begun.next().is_none()))
+    exact.or_else(|| {
+        let first = begun.next()?;
+        begun.all(|other| std::ptr::eq(other.option, first.option)).then_some(first)
+    })
 }
 
 /// The help text: one option a line, then those that are refused.

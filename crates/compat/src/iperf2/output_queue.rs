@@ -60,6 +60,7 @@ impl OutputQueue {
             transport: if udp { Transport::Udp } else { Transport::Tcp },
             local: settings.bind,
             device: settings.device.clone(),
+            ipv4: settings.ipv4,
             ipv6: settings.ipv6,
             snd_buf: settings.window,
             rcv_buf: settings.window,

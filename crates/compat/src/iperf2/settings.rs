@@ -139,8 +139,10 @@ pub struct Iperf2Settings {
     pub bind_port: Option<u16>,
     /// Interface (-B with %device).
     pub device: Option<String>,
-    /// Use IPv6 (-V).
+    /// Use IPv6 (-V, -6).
     pub ipv6: bool,
+    /// Use IPv4 only (-4).
+    pub ipv4: bool,
     /// Reports to omit: the letters C, D, M, S, V (-x).
     pub exclude: String,
     /// Time to live of the packets (-T).
@@ -213,6 +215,7 @@ impl Default for Iperf2Settings {
             bind_port: None,
             device: None,
             ipv6: false,
+            ipv4: false,
             exclude: String::new(),
             ttl: None,
             hide_ips: false,

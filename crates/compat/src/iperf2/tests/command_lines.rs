@@ -1,5 +1,7 @@
 //! Command lines that start no test, and unusual ones that do.
 
+use linerate_units::Span;
+
 use super::words;
 use crate::iperf2::{Iperf2EarlyExit, Iperf2Settings, parse};
 
@@ -56,11 +58,47 @@ fn where_2_1_8_would_hang_the_length_is_refused() {
 }
 
 #[test]
+fn other_spellings_of_2_1_8_are_accepted() {
+    for (line, same) in [
+        ("-c h -6", "-c h -V"),
+        ("-c h --file_input x", "-c h -F x"),
+        ("-c h --file x", "-c h -F x"),
+        ("-c h --stdin_input", "-c h -I"),
+        ("-c h --peer", "-c h -X"),
+        ("-c h -f mbits", "-c h -f m"),
+        ("-c h -f Kbytes", "-c h -f K"),
+    ] {
+        assert_eq!(parsed(line).expect(line), parsed(same).expect(same), "{line}");
+    }
+    assert_eq!(
+        refused("-c h --tcp").0,
+        "iperf: unrecognized option `--tcp'",
+        "several options begin like this"
+    );
+    let only = |line: &str| parsed(line).map(|settings| (settings.ipv4, settings.ipv6)).expect(line);
+    assert_eq!(
+        (only("-c h -4"), only("-s -6"), only("-c h -4 -V")),
+        ((true, false), (false, true), (false, false))
+    );
+}
+
+#[test]
+fn an_interval_that_is_too_short_is_lengthened_and_one_that_is_too_long_refused() {
+    let short = parsed("-c h -i 0.001").expect("a warning");
+    assert_eq!(short.interval, Some(Span::from_ms(5)));
+    assert_eq!(short.warnings, "WARNING: interval too small, increasing to 5.0000 milliseconds.\n");
+    assert_eq!(parsed("-c h -i 0").expect("none").interval, None);
+    let long = ("Too large value of '5000' for -i interval, max is 4294.967295".to_owned(), 1);
+    assert_eq!(refused("-c h -i 5000"), long);
+}
+
+#[test]
 fn what_does_not_matter_is_a_warning() {
     for (line, text) in [
         ("-c h extra", "iperf: ignoring extra argument -- extra\n"),
         ("-s -d", "WARNING: option -d is not valid for server mode\n"),
         ("-s -R", "WARN: option of --reverse is not supported on the server\n"),
+        ("-c h -4 -6", "WARN: both ipv4 and ipv6 set\n"),
         ("-c h", ""),
     ] {
         assert_eq!(parsed(line).expect(line).warnings, text, "{line}");
