@@ -8,7 +8,7 @@ use linerate_units::Span;
 
 use super::numbers::{bits_of_bits_or_bytes, quantity};
 use super::option_table::{self, Iperf2Spelling, Iperf2Value};
-use super::settings::{Iperf2Amount, Iperf2Input, Iperf2Mode, Iperf2Rate, Iperf2Settings};
+use super::settings::{Iperf2Amount, Iperf2Input, Iperf2Mode, Iperf2Rate, Iperf2Settings, MAX_TIME};
 use super::wire::BURST_BYTES;
 use crate::option_table::OptionSupport;
 use values::{epoch_time, format, interval, rate, seconds};
@@ -89,7 +89,7 @@ pub fn parse(arguments: &[String]) -> Result<Iperf2Settings, Iperf2EarlyExit> {
     }
     if settings.input.is_some() && !used.iter().any(|name| ["num", "time"].contains(name)) {
         // Until the end of the input.
-        settings.amount = Iperf2Amount::Time(Span::from_secs(86_400));
+        settings.amount = Iperf2Amount::Time(MAX_TIME);
     }
     if settings.server {
         for name in used.iter().filter(|name| CLIENT_ONLY.contains(name)) {
@@ -249,7 +249,7 @@ fn numeric(settings: &mut Iperf2Settings, name: &str, value: &str) -> Result<(),
         _ => {
             let time = seconds(name, value)?.filter(|time| *time > Span::ZERO);
             settings.listen_for = time;
-            settings.amount = Iperf2Amount::Time(time.unwrap_or(Span::from_secs(86_400)));
+            settings.amount = Iperf2Amount::Time(time.unwrap_or(MAX_TIME));
         }
     }
     Ok(())

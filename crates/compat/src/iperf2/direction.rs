@@ -285,9 +285,9 @@ impl Iperf2Direction {
                 queue.put(Output::FinishWriting { link: stream.link });
             }
         }
-        let wait = match self.load.amount {
-            Some(Iperf2Amount::Time(time)) => time.max(CLOSE_WAIT),
-            _ => CLOSE_WAIT.saturating_mul(5),
+        let wait = match self.load.amount.and_then(Iperf2Amount::limited_time) {
+            Some(time) => time.max(CLOSE_WAIT),
+            None => CLOSE_WAIT.saturating_mul(5),
         };
         self.phase = Iperf2DirectionState::Closing;
         self.due = Some(now + wait);

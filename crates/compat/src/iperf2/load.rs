@@ -89,10 +89,7 @@ pub(super) fn task(queue: &OutputQueue, load: &Iperf2Load, streams: &[Iperf2Stre
     };
     let stamp = StampLayout { tag_at: None, seq, time, stream_at: None, length };
     let first_length = (load.udp && load.head.len() > load.length as usize).then_some(load.head.len() as u64);
-    let time = match load.amount {
-        Some(Iperf2Amount::Time(time)) => Some(time),
-        _ => None,
-    };
+    let time = load.amount.and_then(Iperf2Amount::limited_time);
     FlowTask {
         flow: load.flow,
         run: load.run,

@@ -103,7 +103,7 @@ impl OutputQueue {
 pub(super) fn amount_of(header: &TestHeader) -> super::settings::Iperf2Amount {
     use super::settings::Iperf2Amount;
     if header.amount < 0 {
-        let hundredths = u64::from(header.amount.unsigned_abs()).min(8_640_000);
+        let hundredths = u64::from(header.amount.unsigned_abs());
         Iperf2Amount::Time(linerate_units::Span::from_ms(hundredths * 10))
     } else {
         // The top bit is cleared on the wire, so larger amounts cannot be requested.

@@ -12,7 +12,7 @@ use super::VERSION;
 use super::arrival::Iperf2Arrival;
 use super::datagram::{Generation, number_of};
 use super::direction::Iperf2Direction;
-use super::output_queue::{OutputQueue, amount_of};
+use super::output_queue::OutputQueue;
 use super::report::{ConnectionDetails, Iperf2Addresses};
 use super::settings::{Iperf2Amount, Iperf2Mode};
 use super::track::Iperf2Stream;
@@ -126,11 +126,13 @@ impl Iperf2Run {
     fn ask(&mut self, queue: &mut OutputQueue) {
         self.stage = Iperf2RunState::Asking;
         self.due = None;
-        let amount = self.header.filter(|header| header.amount != 0).map(|header| amount_of(&header));
+        let amount = self.amount(queue).filter(|amount| *amount != Iperf2Amount::Bytes(0));
         let mut spec = queue.spec(self.udp, self.streams.len(), self.offered(queue).filter(|_| self.udp));
         spec.traffic.length = Some(Bytes::new(u64::from(self.length(queue))));
         match amount {
-            Some(Iperf2Amount::Time(time)) => spec.traffic.duration = Some(time),
+            Some(Iperf2Amount::Time(_)) => {
+                spec.traffic.duration = amount.and_then(Iperf2Amount::limited_time);
+            }
             Some(Iperf2Amount::Bytes(each)) => {
                 spec.traffic.bytes = Some(Bytes::new(each.saturating_mul(self.streams.len() as u64)));
             }
@@ -155,11 +157,9 @@ impl Iperf2Run {
                 Iperf2Mode::Reverse => vec![down],
                 _ => vec![up, down],
             },
-            expected: match amount {
-                Some(Iperf2Amount::Time(time)) if mode == Iperf2Mode::Tradeoff => Some(time + time),
-                Some(Iperf2Amount::Time(time)) => Some(time),
-                _ => None,
-            },
+            expected: amount
+                .and_then(Iperf2Amount::limited_time)
+                .map(|time| time.saturating_mul(if mode == Iperf2Mode::Tradeoff { 2 } else { 1 })),
         };
         queue.put(Output::Ask(Box::new(planned)));
     }

@@ -4,6 +4,9 @@ use std::net::IpAddr;
 
 use linerate_units::{Span, Timestamp};
 
+/// Longest time of a test: the header has hundredths of a second, in 31 bits. It stands for no limit.
+pub(super) const MAX_TIME: Span = Span::from_ms(i32::MAX as u64 * 10);
+
 /// The amount that a client sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Iperf2Amount {
@@ -11,6 +14,16 @@ pub enum Iperf2Amount {
     Time(Span),
     /// This number of bytes on each connection (-n).
     Bytes(u64),
+}
+
+impl Iperf2Amount {
+    /// The time, if it ends the test.
+    pub(super) fn limited_time(self) -> Option<Span> {
+        match self {
+            Self::Time(time) if time < MAX_TIME => Some(time),
+            Self::Time(_) | Self::Bytes(_) => None,
+        }
+    }
 }
 
 /// A rate as given with -b.

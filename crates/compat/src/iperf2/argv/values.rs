@@ -4,16 +4,20 @@ use linerate_units::Span;
 
 use super::{Iperf2EarlyExit, error, usage_error};
 use crate::iperf2::numbers::quantity;
-use crate::iperf2::settings::{Iperf2Format, Iperf2Rate, Iperf2Settings};
+use crate::iperf2::settings::{Iperf2Format, Iperf2Rate, Iperf2Settings, MAX_TIME};
 
-/// Shortest and longest interval of reports, as in 2.1.8 without fast sampling, and the longest of any 2.1.8.
+/// Shortest interval of reports, as in 2.1.8 without fast sampling.
 const MIN_INTERVAL: Span = Span::from_ms(5);
+
+/// Longest interval of reports, seconds: 2.1.8 has 32 bits for its microseconds.
 const MAX_INTERVAL: f64 = 4_294.967_295;
 
 /// Applies the interval of reports; one that is too short is lengthened.
 pub(super) fn interval(settings: &mut Iperf2Settings, value: &str) -> Result<(), Iperf2EarlyExit> {
     if value.parse::<f64>().is_ok_and(|seconds| seconds > MAX_INTERVAL) {
-        return Err(error(&format!("Too large value of '{value}' for -i interval, max is {MAX_INTERVAL:.6}")));
+        return Err(error(&format!(
+            "Too large value of '{value}' for -i interval, max is {MAX_INTERVAL:.6}"
+        )));
     }
     let given = seconds("interval", value)?.filter(|span| *span > Span::ZERO);
     if given.is_some_and(|span| span < MIN_INTERVAL) {
@@ -32,9 +36,9 @@ pub(super) fn epoch_time(value: &str) -> Option<Span> {
     Some(Span::from_secs(u64::from(seconds.parse::<u32>().ok()?)) + Span::from_ns(nanos))
 }
 
-/// Parses seconds with a fraction, up to one day.
+/// Parses seconds with a fraction, as many as the header can carry.
 pub(super) fn seconds(name: &str, value: &str) -> Result<Option<Span>, Iperf2EarlyExit> {
-    let span = value.parse::<f64>().ok().filter(|seconds| *seconds <= 86_400.0).and_then(Span::from_secs_f64);
+    let span = value.parse::<f64>().ok().and_then(Span::from_secs_f64).filter(|span| *span <= MAX_TIME);
     let short = name != "interval" && span.is_some_and(|span| span > Span::ZERO && span < Span::from_ms(5));
     if value.parse::<f64>().is_err() {
         return Err(error(&match name {
@@ -48,7 +52,10 @@ pub(super) fn seconds(name: &str, value: &str) -> Result<Option<Span>, Iperf2Ear
     }
     match span {
         Some(span) if !short => Ok(Some(span)),
-        _ => Err(usage_error(&format!("invalid value for --{name}: {value}; give 0.005 to 86400 seconds"))),
+        _ => {
+            let most = MAX_TIME.as_secs_f64();
+            Err(usage_error(&format!("invalid value for --{name}: {value}; give 0.005 to {most} seconds")))
+        }
     }
 }
 

@@ -16,7 +16,7 @@ impl Iperf2Client {
         let settings = &self.queue.settings;
         let mut spec = self.queue.spec(settings.udp, self.streams.len(), settings.offered());
         match settings.amount {
-            Iperf2Amount::Time(time) => spec.traffic.duration = Some(time),
+            Iperf2Amount::Time(_) => spec.traffic.duration = settings.amount.limited_time(),
             Iperf2Amount::Bytes(each) => {
                 let all = each.saturating_mul(self.streams.len() as u64);
                 spec.traffic.bytes = Some(linerate_units::Bytes::new(all));
@@ -31,11 +31,8 @@ impl Iperf2Client {
         spec.traffic.upload = settings.mode == Iperf2Mode::Plain;
         spec.traffic.download = settings.mode == Iperf2Mode::Reverse;
         spec.traffic.bidir = matches!(settings.mode, Iperf2Mode::Dual | Iperf2Mode::FullDuplex);
-        let expected = match settings.amount {
-            Iperf2Amount::Time(time) if settings.mode == Iperf2Mode::Tradeoff => Some(time + time),
-            Iperf2Amount::Time(time) => Some(time),
-            Iperf2Amount::Bytes(_) => None,
-        };
+        let turns = if settings.mode == Iperf2Mode::Tradeoff { 2 } else { 1 };
+        let expected = settings.amount.limited_time().map(|time| time.saturating_mul(turns));
         let (tool, peer) = ("iperf2", self.peer.clone());
         let planned = Planned { run: RUN, tool, peer, link: Link(0), client: true, spec, flows, expected };
         self.queue.put(Output::Plan(Box::new(planned)));

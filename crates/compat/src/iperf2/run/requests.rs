@@ -1,15 +1,19 @@
 //! The requests of a run's client, and the flows that they need.
 
 use linerate_model::Direction;
+use linerate_units::Span;
 
 use super::Iperf2Run;
 use crate::iperf2::load::Iperf2Load;
 use crate::iperf2::output_queue::{OutputQueue, amount_of};
-use crate::iperf2::settings::Iperf2Mode;
+use crate::iperf2::settings::{Iperf2Amount, Iperf2Mode};
 use crate::iperf2::wire::{BURST_BYTES, TestHeader, burst_head};
 
 /// Longest buffer that a client may request the server to send.
 const MAX_BUFFER_BYTES: u32 = 1 << 20;
+
+/// Longest time for which a public server sends.
+const MAX_PUBLIC_TIME: Span = Span::from_secs(86_400);
 
 impl Iperf2Run {
     pub(super) fn mode(&self) -> Iperf2Mode {
@@ -48,6 +52,17 @@ impl Iperf2Run {
         rate.filter(|rate| *rate > 0).or(self.udp.then_some(1 << 20))
     }
 
+    /// The amount that the client requests of each connection.
+    pub(super) fn amount(&self, queue: &OutputQueue) -> Option<Iperf2Amount> {
+        let amount = amount_of(self.header.as_ref()?);
+        Some(match amount {
+            Iperf2Amount::Time(time) if queue.settings.among_strangers => {
+                Iperf2Amount::Time(time.min(MAX_PUBLIC_TIME))
+            }
+            amount => amount,
+        })
+    }
+
     pub(super) fn length(&self, queue: &OutputQueue) -> u32 {
         let asked = self.header.map(|header| header.length).filter(|length| *length > 0);
         let length = asked.unwrap_or_else(|| queue.settings.length_for(self.udp));
@@ -58,7 +73,7 @@ impl Iperf2Run {
     pub(super) fn load(&self, queue: &OutputQueue, sends: bool, star: bool, shared: bool) -> Iperf2Load {
         let extension = self.header.and_then(|header| header.extension);
         let two_way = extension.is_some_and(|e| e.reverse || e.full_duplex || e.no_udp_fin);
-        let amount = self.header.map(|header| amount_of(&header));
+        let amount = self.amount(queue);
         // Reverse connections carry no timestamps.
         let trip_times = self.trip_times() && self.back.is_empty();
         Iperf2Load {

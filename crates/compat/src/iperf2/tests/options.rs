@@ -3,6 +3,7 @@
 use linerate_units::{Span, Timestamp};
 
 use super::{hosts, settings, words};
+use crate::iperf2::settings::Iperf2Amount;
 use crate::iperf2::{Iperf2Client, Iperf2Server, parse};
 use crate::stand_in::{Input, Link, LinkOptions, Output, StandIn, SystemError};
 use crate::virtual_hosts::{VirtualHosts, WALL_SECONDS};
@@ -189,5 +190,23 @@ fn what_a_server_does_not_use_is_a_warning() {
     assert_eq!(settings("-s -F x").warnings, "WARNING: option --fileinput is not valid for server mode\n");
     for line in ["-s -b 1m", "-c h -F x -u", "-c h --txdelay-time 1 -R", "-c h -b 5pps", "-c h -D"] {
         assert!(parse(&words(line)).is_err(), "{line}");
+    }
+}
+
+#[test]
+fn a_test_may_take_longer_than_a_day_at_both_ends() {
+    let (longest, days) = (i32::MAX as u64 * 10, Span::from_secs(200_000));
+    let mut hosts = hosts("-R -t 200000", "");
+    hosts.run(1);
+    let [client, server] = hosts.pair();
+    assert_eq!((client.plans[0].expected, server.tasks[0].time), (Some(days), Some(days)));
+    assert_eq!(client.plans[0].spec.traffic.duration, Some(days));
+    // Until the end of the input, or of an interrupt.
+    for line in ["-c h -I", "-c h -t 0"] {
+        assert_eq!(settings(line).amount, Iperf2Amount::Time(Span::from_ms(longest)), "{line}");
+    }
+    assert!(settings("-c h -t 21474836").amount.limited_time().is_some());
+    for line in ["-c h -t 21474837", "-s -t 1e12", "-c h --txdelay-time 1e12"] {
+        assert!(parse(&words(line)).unwrap_err().text.contains("; give 0.005 to "), "{line}");
     }
 }
