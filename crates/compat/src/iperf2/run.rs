@@ -112,6 +112,11 @@ impl Iperf2Run {
             && self.header.map(TestHeader::without_start) == arrival.header.map(TestHeader::without_start)
     }
 
+    /// Whether further connections of this host may belong to this run.
+    pub(super) fn gathers_from(&self, host: std::net::IpAddr) -> bool {
+        self.stage == Iperf2RunState::Gathering && self.host == host
+    }
+
     pub(super) fn join(&mut self, queue: &mut OutputQueue, arrival: Iperf2Arrival) {
         if arrival.closed {
             self.closed.push(arrival.stream.link);

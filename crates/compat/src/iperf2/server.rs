@@ -1,7 +1,9 @@
 //! The server: groups connections and datagrams of one client into a run, by the number of connections in its
 //! header.
 
-use std::collections::BTreeMap;
+mod waiting;
+
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
 use linerate_units::Timestamp;
@@ -33,6 +35,8 @@ pub struct Iperf2Server {
     arrivals: Vec<Iperf2Arrival>,
     runs: BTreeMap<RunId, Iperf2Run>,
     bounces: BTreeMap<Link, Bounce>,
+    /// Connections of further clients, the first one first, while one client is served at a time.
+    waiting: VecDeque<Iperf2Arrival>,
     next_run: RunId,
     next_id: u32,
     /// Number of connections served so far.
@@ -50,6 +54,7 @@ impl Iperf2Server {
             arrivals: Vec::new(),
             runs: BTreeMap::new(),
             bounces: BTreeMap::new(),
+            waiting: VecDeque::new(),
             next_run: RunId(0),
             next_id: 1,
             served: 0,
@@ -117,10 +122,9 @@ impl Iperf2Server {
         }
     }
 
-    /// Whether no further client is accepted.
+    /// Whether no further connection or datagram sender is accepted.
     fn is_full(&self) -> bool {
-        let busy = self.queue.settings.single && !self.runs.is_empty();
-        busy || self.arrivals.len() >= MAX_ARRIVALS || self.runs.len() >= MAX_RUNS
+        self.arrivals.len() >= MAX_ARRIVALS || self.runs.len() >= MAX_RUNS
     }
 
     fn accepted(&mut self, now: Timestamp, listener: Link, link: Link, opened: &Opened) {
@@ -134,7 +138,7 @@ impl Iperf2Server {
             arrival.stream.link = link;
             arrival.stream.ends = ends;
             arrival.descriptor = opened.descriptor;
-            self.join(now, arrival);
+            self.join_or_wait(now, arrival);
         } else if self.is_full() {
             self.queue.put(Output::Reset { link });
         } else {
@@ -151,6 +155,7 @@ impl Iperf2Server {
             if let Some(run) = self.runs.values_mut().find(|run| run.has(link)) {
                 run.early_bytes(link, bytes.len());
             }
+            self.waiting_bytes(link, bytes.len());
             return;
         };
         let first_bytes =
@@ -168,10 +173,14 @@ impl Iperf2Server {
                     // The engine has to see every timestamped byte.
                     self.queue.put(Output::Hold { link });
                 }
-                self.join(now, arrival);
+                self.join_or_wait(now, arrival);
             }
             Iperf2FirstBytes::Bounce(start) => {
                 let arrival = self.arrivals.remove(at);
+                if self.is_busy() {
+                    // Its client waits for each answer, and what has been read cannot be given back.
+                    return self.queue.put(Output::Reset { link });
+                }
                 let id = self.take_id();
                 let ends = arrival.stream.ends;
                 let text = self.queue.report.connected(id, false, ends.local, ends.remote, " (bb)");
@@ -209,7 +218,9 @@ impl Iperf2Server {
         let (generation, header) = opening_header(bytes);
         // Datagrams left over from an earlier test have negative numbers.
         let number = number_of(bytes, generation).filter(|number| *number >= 0);
-        let Some(number) = number.filter(|_| link == UDP && !self.is_full()) else { return };
+        let gathers = || self.runs.values().any(|run| run.gathers_from(from.ip()));
+        let full = self.is_full() || self.is_busy() && !gathers();
+        let Some(number) = number.filter(|_| link == UDP && !full) else { return };
         // With a forged source address the load would be sent to a third party.
         if self.queue.settings.among_strangers && header.is_some_and(|header| header.wants_data()) {
             return;
@@ -272,12 +283,14 @@ impl Iperf2Server {
             // Fewer bytes than one word: data nevertheless, if there are any.
             if arrival.stream.own_bytes > 0 && arrival.is_data_only() {
                 arrival.closed = true;
-                self.join(now, arrival);
+                self.join_or_wait(now, arrival);
             } else {
                 self.queue.put(Output::Close { link });
             }
         } else if let Some(run) = self.runs.values_mut().find(|run| run.has(link)) {
             run.closed(&mut self.queue, now, link, reason);
+        } else {
+            self.waiting_closed(link, reason);
         }
         self.remove_finished();
     }
@@ -289,7 +302,7 @@ impl Iperf2Server {
             } else if let Some(link) = arrival.link {
                 // Data without a header that are shorter than one and then pause: counted like any other data.
                 if arrival.stream.own_bytes > 0 && arrival.is_data_only() {
-                    self.join(now, arrival);
+                    self.join_or_wait(now, arrival);
                 } else {
                     self.queue.put(Output::Reset { link });
                 }
@@ -409,6 +422,7 @@ impl StandIn for Iperf2Server {
             Input::Signal(_) => self.interrupted(now),
             _ => {}
         }
+        self.serve_waiting(now);
     }
 
     fn output(&mut self) -> Option<Output> {

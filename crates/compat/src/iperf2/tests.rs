@@ -3,6 +3,7 @@
 mod command_lines;
 mod dialogue;
 mod intervals;
+mod one_at_a_time;
 mod options;
 mod times;
 mod transcript;
