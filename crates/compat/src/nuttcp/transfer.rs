@@ -378,6 +378,7 @@ impl NuttcpTransfer {
         }
         if self.terms.stdio {
             if self.terms.transmit {
+                self.due = self.terms.time.map(|time| now + time);
                 out.push_back(Output::Read);
             }
             self.next_look = None;

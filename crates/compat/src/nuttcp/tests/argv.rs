@@ -56,6 +56,14 @@ fn suffixes_are_those_of_the_tool() {
     assert_eq!((burst.rate, burst.instantaneous, burst.burst), (Some(RateLimit::Kbps(10_000)), true, 5));
 }
 
+#[test]
+fn standard_input_is_sent_to_its_end_unless_a_time_or_an_amount_is_given() {
+    let request = |line: &str| client(line).request(None);
+    assert_eq!((request("-s h").timeout, request("-s h").nbuf), (Span::ZERO, None));
+    assert_eq!(request("-r -s h").timeout, Span::ZERO);
+    assert_eq!((request("-s -T5 h").timeout, request("-s -n3 h").nbuf), (Span::from_secs(5), Some(3)));
+}
+
 /// As observed with 6.1.2: 1 Mbit/s, and 8192 bytes halved until they fit into a segment of the control
 /// connection.
 #[test]

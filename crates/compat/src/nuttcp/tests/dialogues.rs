@@ -8,7 +8,7 @@ use crate::nuttcp::{
     NuttcpClient, NuttcpInvocation, NuttcpRequest, NuttcpServer, NuttcpServerOptions, invocation,
 };
 use crate::stand_in::{Input, Link, StandIn, StreamCounts, Transit};
-use crate::virtual_hosts::{VirtualHost, VirtualHosts, VirtualPath};
+use crate::virtual_hosts::{VirtualHost, VirtualHosts, VirtualLine, VirtualPath};
 use linerate_model::flow::{BlockLength, SeqField, Spacing, TimeForm};
 
 fn client(line: &str) -> Option<Box<dyn StandIn>> {
@@ -288,6 +288,26 @@ fn standard_input_comes_out_at_the_other_end() {
     assert!(server.written == blocks.concat(), "the content differs");
     assert!(client.out.starts_with("    0.2861 MB / "), "{}", client.out);
     assert!(client.plans.is_empty() && server.plans.is_empty());
+}
+
+/// The bytes of standard input that come out at the other end, of blocks of 10,000 bytes over 800 kbit/s.
+fn piped(line: &str, blocks: usize) -> usize {
+    let slow = VirtualLine { bps: 8e5, queue: Span::from_ms(10) };
+    let mut world =
+        VirtualHosts::on(VirtualPath { line: Some(slow), ..path() }, 1, vec![client(line), server(true)]);
+    world.hosts[0].input.extend(vec![vec![7; 10_000]; blocks]);
+    world.run(100);
+    let [client, server] = world.pair();
+    assert_eq!((client.exit, server.exit), (Some(0), Some(0)), "{line}: {}", client.err);
+    server.written.len()
+}
+
+#[test]
+fn standard_input_ends_after_the_blocks_or_the_time_that_are_given() {
+    assert_eq!(piped("-s -n3 -l1000 h", 1), 3000);
+    assert_eq!(piped("-s h", 150), 1_500_000, "longer than ten seconds");
+    let timed = piped("-s -T2 h", 150);
+    assert!((150_000..=250_000).contains(&timed), "{timed}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use linerate_units::{Span, Timestamp};
+use linerate_units::{Bytes, Span, Timestamp};
 
 use super::{
     END_DATAGRAM_GAP, END_DATAGRAMS, Failure, NuttcpCountsReason, NuttcpTransfer, NuttcpTransferState,
@@ -435,9 +435,16 @@ impl NuttcpTransfer {
         }
         match (block, self.links.first().copied().flatten()) {
             (Some(block), Some(link)) => {
+                // With -n the input ends after so many blocks.
+                let most = self.terms.bytes().map_or(u64::MAX, Bytes::get);
+                let room = usize::try_from(most.saturating_sub(self.early.0)).unwrap_or(usize::MAX);
+                let block = block.get(..room).unwrap_or(block);
                 self.early.0 = self.early.0.saturating_add(block.len() as u64);
                 self.counted.calls = self.counted.calls.saturating_add(1);
                 out.push_back(Output::Send { link, bytes: block.to_vec() });
+                if self.early.0 >= most {
+                    self.piped_end(now, out);
+                }
             }
             _ => self.piped_end(now, out),
         }
