@@ -290,6 +290,21 @@ fn standard_input_comes_out_at_the_other_end() {
     assert!(client.plans.is_empty() && server.plans.is_empty());
 }
 
+#[test]
+fn a_datagram_that_looks_like_a_mark_but_has_no_digit_is_ignored() {
+    let mut world = world("-u -T1 h");
+    // The server has said that it is ready, and the client waits a little before it begins.
+    world.pass(Span::from_ms(20));
+    assert!(control_text(&world.hosts[1]).contains("OK"));
+    for bytes in [b"BOD/", b"EOD/", b"BOD\xff"] {
+        world.inject(0, 40_000, 5101, bytes);
+    }
+    world.run(100);
+    let [client, server] = world.pair();
+    assert_eq!((client.exit, server.exit), (Some(0), Some(0)), "{}", client.err);
+    assert!(client.out.contains(" 0 / "), "{}", client.out);
+}
+
 /// The bytes of standard input that come out at the other end, of blocks of 10,000 bytes over 800 kbit/s.
 fn piped(line: &str, blocks: usize) -> usize {
     let slow = VirtualLine { bps: 8e5, queue: Span::from_ms(10) };

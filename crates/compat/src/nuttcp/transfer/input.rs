@@ -273,7 +273,12 @@ impl NuttcpTransfer {
             return self.begin_or_wait(now, out);
         }
         let begins = bytes.starts_with(b"BOD");
-        let number = bytes.get(3).map_or(0, |digit| digit.wrapping_sub(b'0'));
+        let number = match bytes.get(3) {
+            Some(digit) if digit.is_ascii_digit() => digit - b'0',
+            // No mark.
+            Some(_) => return,
+            None => 0,
+        };
         self.marks += 1;
         if begins && number + 1 >= self.terms.begins() {
             self.begin_or_wait(now, out);
