@@ -261,11 +261,7 @@ impl StandIn for Iperf3Client {
             Input::Opened { link: CONTROL, opened } => self.control_opened(now, opened),
             Input::Opened { link, opened } => self.stream_opened(now, link, opened),
             Input::NotOpened { link, reason } => self.not_opened(link, &reason),
-            Input::Bytes { link: CONTROL, bytes } => {
-                self.server_replied = true;
-                self.held.extend_from_slice(bytes);
-                self.listen(now);
-            }
+            Input::Bytes { link: CONTROL, bytes } => self.receive(now, bytes),
             Input::Datagram { link, bytes, .. } => self.datagram(now, link, bytes),
             Input::Closed { link, reason } => self.link_closed(now, link, reason),
             Input::NotStarted { flow, reason } => self.not_started(flow, &reason),

@@ -14,6 +14,9 @@ pub const PARAMS_LIMIT: usize = 8192;
 /// Longest accepted results, bytes: they may contain a server's complete report.
 pub const RESULTS_LIMIT: usize = 16 << 20;
 
+/// Most unread bytes of a control connection outside a message: states are single bytes.
+pub(super) const MAX_UNREAD_BYTES: usize = 4096;
+
 /// The first datagram of a stream, sent by the client.
 pub const HELLO: [u8; 4] = *b"9876";
 

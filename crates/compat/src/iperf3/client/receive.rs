@@ -5,10 +5,26 @@ use linerate_units::Timestamp;
 use super::{CLOSE_TIMEOUT, CONTROL, Iperf3Client, Iperf3ClientPhase};
 use crate::iperf3::errors::{Iperf3Error, Iperf3ErrorNumber};
 use crate::iperf3::state::Iperf3State;
-use crate::iperf3::wire::{RESULTS_LIMIT, read_server_error, take_message};
+use crate::iperf3::wire::{MAX_UNREAD_BYTES, RESULTS_LIMIT, read_server_error, take_message};
 use crate::stand_in::{Link, SystemError};
 
 impl Iperf3Client {
+    /// Handles bytes of the control connection.
+    pub(super) fn receive(&mut self, now: Timestamp, bytes: &[u8]) {
+        self.server_replied = true;
+        // After our last message nothing from the server matters.
+        if self.phase == Iperf3ClientPhase::Leaving {
+            return;
+        }
+        self.held.extend_from_slice(bytes);
+        self.listen(now);
+        // States that come early wait; a message is bounded by its own limit.
+        let waits = matches!(self.phase, Iperf3ClientPhase::Opening | Iperf3ClientPhase::Stopping);
+        if waits && self.held.len() > MAX_UNREAD_BYTES {
+            self.fail(&Iperf3Error::new(Iperf3ErrorNumber::MESSAGE));
+        }
+    }
+
     /// Handles what the server has sent, if it is complete and expected.
     pub(super) fn listen(&mut self, now: Timestamp) {
         while !matches!(self.phase, Iperf3ClientPhase::Over | Iperf3ClientPhase::Leaving) {

@@ -11,13 +11,11 @@ use crate::iperf3::plan::{self, StreamGroup};
 use crate::iperf3::report::{Iperf3Control, Iperf3Report};
 use crate::iperf3::state::Iperf3State;
 use crate::iperf3::test_state::Iperf3OpenTest;
-use crate::iperf3::wire::{BadLength, Cookie, PARAMS_LIMIT, take_message};
+use crate::iperf3::wire::{BadLength, Cookie, MAX_UNREAD_BYTES, PARAMS_LIMIT, take_message};
 use crate::stand_in::{Link, LinkOptions, Opened, Output, RunId};
 
 /// Timeout for a complete message (as in iperf3 since 3.15).
 pub(super) const MESSAGE_TIMEOUT: Span = Span::from_secs(30);
-/// Most unread bytes of a control connection outside a message: states are single bytes.
-const MAX_UNREAD_BYTES: usize = 4096;
 
 /// One test.
 #[derive(Debug)]

@@ -1,9 +1,10 @@
 //! Peers that are not iperf3, and peers of other versions.
 
-use linerate_units::Span;
+use linerate_units::{Span, Timestamp};
 
 use super::world::{SERVER, client, message, new_world, server};
 use crate::iperf3::settings::{EndCondition, Iperf3Settings};
+use crate::stand_in::{Input, Link, Opened, Output};
 use crate::virtual_hosts::VirtualHosts;
 
 const COOKIE: [u8; 37] = *b"abcdefghijklmnopqrstuvwxyz2345672345\0";
@@ -462,4 +463,23 @@ mod clients {
         assert_eq!(played.exit, Some(1));
         assert!(played.err.contains("idle timeout for receiving data"));
     }
+}
+
+#[test]
+fn a_client_does_not_keep_what_a_server_sends_without_end() {
+    let mut tool = client(Iperf3Settings::client("server"));
+    let ends = |port| std::net::SocketAddr::from(([192, 0, 2, 1], port));
+    let opened = Opened::new(ends(40_000), Some(ends(5201)));
+    tool.input(Timestamp::START, Input::Begin);
+    tool.input(Timestamp::START, Input::Opened { link: Link(1), opened });
+    // The requests of the parameters and of the streams, and then an early start and nonsense.
+    tool.input(Timestamp::START, Input::Bytes { link: Link(1), bytes: &[9, 10] });
+    while tool.output().is_some() {}
+    tool.input(Timestamp::START, Input::Bytes { link: Link(1), bytes: &[1; 4096] });
+    assert!(tool.output().is_none(), "an early start waits");
+    tool.input(Timestamp::START, Input::Bytes { link: Link(1), bytes: &[1; 1 << 20] });
+    let outputs: Vec<Output> = std::iter::from_fn(|| tool.output()).collect();
+    let said = |output: &Output| matches!(output, Output::Complain(text) if text.contains("unknown control message"));
+    assert!(outputs.iter().any(said), "{outputs:?}");
+    assert!(matches!(outputs.last(), Some(Output::Exit(1))), "{outputs:?}");
 }
