@@ -307,10 +307,10 @@ impl NuttcpArgvReader {
                 client.bytes = Some(binary(value, 1)).filter(|bytes| *bytes > 0);
             }
             'n' => client.blocks = Some(whole(value)).filter(|count| *count > 0),
-            'T' => client.time = seconds(value).filter(|time| *time > Span::ZERO),
+            'T' => client.time = seconds("timeout", value)?,
             'i' => {
                 let second = Span::from_secs(1);
-                client.interval = seconds(value).filter(|time| *time > Span::ZERO).unwrap_or(second);
+                client.interval = seconds("interval", value)?.unwrap_or(second);
             }
             'R' => return self.rate(value),
             'w' => match value.as_bytes().first() {

@@ -42,6 +42,9 @@ pub enum RateLimit {
     Pps(u64),
 }
 
+/// Longest time of a test, and longest interval: a timer's seconds in 31 bits. Longer ones are refused.
+pub(super) const MAX_TIME: Span = Span::from_secs(i32::MAX as u64);
+
 /// The options of a client.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NuttcpClientOptions {

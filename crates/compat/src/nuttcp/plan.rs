@@ -8,7 +8,7 @@ use linerate_units::{Bitrate, Bytes, Span};
 
 use super::MAX_STREAMS;
 use super::marks::{MARK_AT, MARKED_LENGTH, OF_CONNECTION};
-use super::options::{IDLE, NEIGHBOURS};
+use super::options::{IDLE, MAX_TIME, NEIGHBOURS};
 use super::report::Setup;
 use super::summary::LineContents;
 use super::wire::{NuttcpFormat, NuttcpRequest, NuttcpVersion};
@@ -32,9 +32,6 @@ const MAX_BLOCK: u64 = 64 << 20;
 
 /// Longest datagram, bytes of payload.
 const MAX_DATAGRAM: u64 = 65_507;
-
-/// Longest duration of a test.
-const MAX_TIME: Span = Span::from_secs(86_400);
 
 /// First version with a second datagram at the start of a UDP test, and with a message of a receiver that gives
 /// up.
@@ -105,6 +102,9 @@ impl Terms {
         if !sizes.contains(&request.buflen) {
             return Err(format!("invalid buflen\nbuflen = {}", request.buflen));
         }
+        if request.timeout > MAX_TIME {
+            return Err(format!("invalid timeout\ntimeout = {:.6}", request.timeout.as_secs_f64()));
+        }
         let terms = Self { client: false, transmit: !request.trans, ..Self::of(request, streams, port) };
         if (1..1024).contains(&request.srcport) || request.srcport > 65_535 {
             return Err(format!("invalid srcport\nsrcport = {}", request.srcport));
@@ -138,7 +138,7 @@ impl Terms {
             blocks: request.nbuf,
             streams,
             port,
-            time: Some(request.timeout.min(MAX_TIME)).filter(|time| *time > Span::ZERO),
+            time: Some(request.timeout).filter(|time| *time > Span::ZERO),
             rate_kbps: request.rate_kbps,
             instantaneous: request.irate,
             burst: request.maxburst.clamp(1, 1000),

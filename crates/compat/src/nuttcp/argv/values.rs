@@ -6,7 +6,7 @@ use linerate_units::Span;
 
 use super::{NuttcpInvocation, mistake};
 
-use crate::nuttcp::options::{LEAST, MEAN, MOST, RateLimit};
+use crate::nuttcp::options::{LEAST, MAX_TIME, MEAN, MOST, RateLimit};
 
 /// Whether an option that ends without a value takes the next argument as its value. `after` is the argument
 /// after that.
@@ -81,15 +81,23 @@ pub(super) fn rate(text: &str) -> RateLimit {
     if matches!(rate, RateLimit::Kbps(0) | RateLimit::Pps(0)) { RateLimit::Unlimited } else { rate }
 }
 
-/// Parses a time in seconds, or in minutes, hours or days with a letter; at most a day.
-pub(super) fn seconds(text: &str) -> Option<Span> {
+/// Parses a time in seconds, or in minutes, hours or days with a letter; absent if it is 0. `name` is that of the
+/// value in messages.
+pub(super) fn seconds(name: &str, text: &str) -> Result<Option<Span>, NuttcpInvocation> {
     let scale = match text.chars().last().map(|last| last.to_ascii_lowercase()) {
         Some('m') => 60.0,
         Some('h') => 3600.0,
         Some('d') => 86_400.0,
         _ => 1.0,
     };
-    Span::from_secs_f64((leading_number(text) * scale).min(86_400.0))
+    let seconds = leading_number(text) * scale;
+    match Span::from_secs_f64(seconds).filter(|time| *time <= MAX_TIME) {
+        Some(time) => Ok(Some(time).filter(|time| *time > Span::ZERO)),
+        None => {
+            let most = MAX_TIME.as_secs_f64();
+            mistake(format!("invalid {name} = {seconds:.6}: give at most {most} seconds"))
+        }
+    }
 }
 
 fn leading_number(text: &str) -> f64 {

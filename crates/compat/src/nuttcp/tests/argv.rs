@@ -244,6 +244,13 @@ fn rates_and_sizes_have_all_units_of_8_2_2() {
     assert_eq!(mistake("-c8p h"), "invalid precedence = 8\n");
     assert_eq!(mistake("-c64 h"), "invalid dscp = 64\n");
     assert_eq!(client("-T1d h").time, Some(Span::from_secs(86_400)));
+    assert_eq!(client("-T30d h").time, Some(Span::from_secs(30 * 86_400)), "it was cut to a day");
+    for (line, name, seconds) in
+        [("-T30000d h", "timeout", 2_592_000_000_u64), ("-i1000000h h", "interval", 3_600_000_000)]
+    {
+        let text = format!("invalid {name} = {seconds}.000000: give at most 2147483647 seconds\n");
+        assert_eq!(mistake(line), text);
+    }
     assert_eq!(mistake("-T-1 h"), "invalid timeout = -1.000000\n");
 }
 

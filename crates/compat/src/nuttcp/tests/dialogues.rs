@@ -433,6 +433,9 @@ fn what_a_server_does_not_do_is_refused_by_name() {
     assert!(refused(|r| r.do_jitter = 4).contains("requires instantaneous"));
     assert!(refused(|r| (r.do_jitter, r.irate, r.rate_kbps) = (4, true, None)).contains("unlimited rate"));
     assert_eq!(refused(|r| r.srcport = 80), "invalid srcport\nsrcport = 80");
+    assert_eq!(request(|r| r.timeout = Span::from_secs(30 * 86_400)), None, "a month is no day");
+    let forever = refused(|r| r.timeout = Span::from_secs(1 << 31));
+    assert_eq!(forever, "invalid timeout\ntimeout = 2147483648.000000");
     // A server that receives listens on all its addresses.
     assert_eq!(request(|r| r.several_paths = true), None);
     assert!(refused(|r| (r.several_paths, r.trans) = (true, false)).contains("several paths"));
