@@ -13,6 +13,12 @@ const MAX_STREAMS: u32 = 16_000;
 /// Most data ports.
 const MAX_PORTS: u16 = 512;
 
+/// Most threads of a sender per port.
+const MAX_THREADS: u16 = 25_600;
+
+/// Most connections per thread.
+const MAX_CONNECTIONS: u16 = 1000;
+
 /// A command line that ends the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NtttcpEarlyExit {
@@ -31,7 +37,7 @@ const USAGE: &str = "\
 Usage: ntttcp [-r[ADDRESS] | -s[ADDRESS]] [OPTIONS]
 
   -r [ADDRESS]               receive; listen on this address
-  -s [ADDRESS]               send to this address
+  -s [ADDRESS]               send to this address [this host]
   -m N,CPU,ADDRESS           N ports with one thread each, on this CPU (* for any), to this address
   -P N                       number of data ports [16]
   -n N                       sender: threads per port [4]
@@ -234,9 +240,9 @@ fn valued(name: &str, value: &str, options: &mut NtttcpOptions) -> Result<(), Nt
     let text = || Some(value.to_owned());
     match name {
         "m" => mapping(value, options)?,
-        "P" => options.ports = number(name, value)?,
-        "n" => options.threads = number(name, value)?,
-        "l" => options.connections = number(name, value)?,
+        "P" => options.ports = count(name, value)?,
+        "n" => options.threads = count(name, value)?,
+        "l" => options.connections = count(name, value)?,
         "p" => options.base = number(name, value)?,
         "t" => options.seconds = number(name, value)?,
         "W" => options.omit = number(name, value)?,
@@ -260,7 +266,7 @@ fn mapping(value: &str, options: &mut NtttcpOptions) -> Result<(), NtttcpEarlyEx
     else {
         return Err(wrong(&format!("-m takes threads,cpu,address, not '{value}'")));
     };
-    options.ports = number("m", threads)?;
+    options.ports = count("m", threads)?;
     options.threads = 1;
     options.affinity = if cpu == "*" { None } else { Some(number("m", cpu)?) };
     options.address = Some(address.to_owned());
@@ -269,6 +275,13 @@ fn mapping(value: &str, options: &mut NtttcpOptions) -> Result<(), NtttcpEarlyEx
 
 fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, NtttcpEarlyExit> {
     value.parse().map_err(|_| wrong(&format!("'{value}' is not a value for -{name}")))
+}
+
+/// Parses a number of ports, threads or connections. One that is out of range stays out of range, and is limited
+/// later.
+fn count(name: &str, value: &str) -> Result<u16, NtttcpEarlyExit> {
+    let count: i64 = number(name, value)?;
+    Ok(count.clamp(0, i64::from(u16::MAX)) as u16)
 }
 
 /// Parses a number with an optional K, M or G of this base.
@@ -307,6 +320,7 @@ fn check_role(options: &mut NtttcpOptions) -> Result<(), NtttcpEarlyExit> {
     if options.udp && options.no_delay {
         return Err(wrong("--no-delay option is not applicable for UDP"));
     }
+    limit_counts(options);
     // What the tool ignores as well.
     if sends {
         (options.again, options.epoll) = (false, false);
@@ -327,14 +341,31 @@ fn check_role(options: &mut NtttcpOptions) -> Result<(), NtttcpEarlyExit> {
     Ok(())
 }
 
+/// Replaces numbers out of range by the nearest one in range, with the tool's notes. A receiver ignores threads and
+/// connections.
+fn limit_counts(options: &mut NtttcpOptions) {
+    let sends = options.role == NtttcpRole::Sender;
+    let mut counts = [
+        (&mut options.ports, MAX_PORTS, "number-of-server-ports", true),
+        (&mut options.threads, MAX_THREADS, "threads-per-server-port", sends),
+        (&mut options.connections, MAX_CONNECTIONS, "connections-per-thread", sends),
+    ];
+    for (count, most, name, used) in &mut counts {
+        if *used && **count > *most {
+            options.notes.push(format!("too many {name}. use the max value"));
+            **count = *most;
+        }
+    }
+    for (count, _, name, used) in &mut counts {
+        if *used && **count < 1 {
+            options.notes.push(format!("invalid {name} provided. use 1"));
+            **count = 1;
+        }
+    }
+}
+
 fn checked(mut options: NtttcpOptions) -> Result<NtttcpOptions, NtttcpEarlyExit> {
     check_role(&mut options)?;
-    if options.ports == 0 || options.ports > MAX_PORTS {
-        return Err(wrong(&format!("give 1 to {MAX_PORTS} ports, not {}", options.ports)));
-    }
-    if options.threads == 0 || options.connections == 0 {
-        return Err(wrong("a sender needs at least one thread and one connection for each port"));
-    }
     let streams = u64::from(options.ports) * u64::from(options.threads) * u64::from(options.connections);
     if options.role == NtttcpRole::Sender && streams > u64::from(MAX_STREAMS) {
         return Err(wrong(&format!("{streams} connections are more than {MAX_STREAMS}")));
@@ -342,8 +373,10 @@ fn checked(mut options: NtttcpOptions) -> Result<NtttcpOptions, NtttcpEarlyExit>
     if options.base < 2 || options.base.checked_add(options.ports - 1).is_none() {
         return Err(wrong(&format!("the {} ports from {} on exceed 65535", options.ports, options.base)));
     }
-    if options.role == NtttcpRole::Sender && options.address.is_none() {
-        return Err(wrong("a sender needs the receiver's address: -s ADDRESS or -m N,CPU,ADDRESS"));
+    if options.role == NtttcpRole::Sender {
+        // A connection to the unspecified address reaches this host.
+        let any = if options.ipv6 { "::" } else { "0.0.0.0" };
+        options.address.get_or_insert_with(|| any.to_owned());
     }
     let longest = [options.seconds, options.omit, options.cooldown].into_iter().max();
     if longest.is_some_and(|seconds| seconds > 1 << 28) {

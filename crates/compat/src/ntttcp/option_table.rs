@@ -13,7 +13,11 @@ pub(super) const LINUX: &[ToolOption] = &[
         &["-r"],
         "run as the receiver (the default), optionally listening on this address",
     ),
-    ToolOption::acts(&["-s[ADDRESS]", "--sender"], &["-s", "192.0.2.2"], "run as the sender to this address"),
+    ToolOption::acts(
+        &["-s[ADDRESS]", "--sender"],
+        &["-s", "192.0.2.2"],
+        "run as the sender to this address, or to this host",
+    ),
     ToolOption::refused(
         &["-D", "--daemon"],
         &["-D"],

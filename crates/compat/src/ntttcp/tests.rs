@@ -341,9 +341,6 @@ fn command_lines_are_read_in_their_order() {
     assert_eq!(options("-s x -f").source_port, Some(25_001));
     assert_eq!(options("-s x -f30000 -N").source_port, Some(30_000));
     for wrong in [
-        "-s",
-        "-r -P 0",
-        "-r -P 513",
         "-r -p 1",
         "-r -p 65530",
         "-r -t x",
@@ -351,7 +348,6 @@ fn command_lines_are_read_in_their_order() {
         "-s x -P 512 -n 64",
         "-r -b 1X",
         "-r stray more",
-        "-s x -n 0",
         "-r -t 4000000000",
         // What 1.4.3 refuses.
         "-r -s x",
@@ -375,6 +371,27 @@ fn command_lines_are_read_in_their_order() {
         assert_eq!((usage.code, usage.error.as_str()), (23, error));
         assert!(usage.output.starts_with("Usage: ntttcp "), "{}", usage.output);
     }
+}
+
+/// With the notes of 1.4.3.
+#[test]
+fn a_sender_without_an_address_means_this_host_and_numbers_out_of_range_are_limited() {
+    let address = |line: &str| options(line).address;
+    assert_eq!((address("-s"), address("-s -6")), (Some("0.0.0.0".to_owned()), Some("::".to_owned())));
+    assert_eq!((address("-r"), address("-s -m 2,*,10.0.0.2")), (None, Some("10.0.0.2".to_owned())));
+    let seen = options("-r -P 100000 -n 0");
+    assert_eq!(
+        (seen.ports, seen.notes.join("\n").as_str()),
+        (512, "too many number-of-server-ports. use the max value")
+    );
+    let seen = options("-s x -P -3 -n 0 -l 5000");
+    assert_eq!((seen.ports, seen.threads, seen.connections), (1, 1, 1000));
+    let notes = [
+        "too many connections-per-thread. use the max value",
+        "invalid number-of-server-ports provided. use 1",
+        "invalid threads-per-server-port provided. use 1",
+    ];
+    assert_eq!(seen.notes, notes);
 }
 
 /// As in 1.4.3; and the long options of 1.3.
