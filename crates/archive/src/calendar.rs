@@ -29,7 +29,7 @@ const MAX_TRIES: u32 = 10;
 const NAMES_AT_ONCE: usize = 500;
 
 /// The format of the tables of a calendar.
-const FORMAT: i64 = 2;
+const FORMAT: i64 = 3;
 
 /// A calendar in the database of an archive. Any number of programs may use it at the same time.
 #[derive(Debug)]

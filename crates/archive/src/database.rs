@@ -145,12 +145,14 @@ impl Database {
         match self {
             Self::Sqlite(database) => database.statement(match found {
                 0 => include_str!("../schema/calendar/sqlite.sql"),
-                _ => include_str!("../schema/calendar/sqlite_agents.sql"),
+                1 => include_str!("../schema/calendar/sqlite_agents.sql"),
+                _ => include_str!("../schema/calendar/sqlite_long_specs.sql"),
             }),
             #[cfg(feature = "postgres")]
             Self::Postgres(database) => database.statement(match found {
                 0 => include_str!("../schema/calendar/postgres.sql"),
-                _ => include_str!("../schema/calendar/postgres_agents.sql"),
+                1 => include_str!("../schema/calendar/postgres_agents.sql"),
+                _ => include_str!("../schema/calendar/postgres_long_specs.sql"),
             }),
         }
     }

@@ -5,7 +5,7 @@ use std::slice::from_ref;
 use linerate_archive::{
     AgentRemoval, Calendar, CalendarError, CalendarTransaction, HandedCalendar, ResultParts, RunFilter,
 };
-use linerate_model::calendar::{CalendarRunState, FleetAgentState, UnixTime};
+use linerate_model::calendar::{CalendarRun, CalendarRunState, FleetAgentState, UnixTime};
 
 use crate::calendar::{at, calendar, due, hold, run, schedule};
 use crate::place::{TestPlace, on_both_databases};
@@ -111,7 +111,7 @@ fn an_agent_gets_another_calendar_when_something_in_it_changes(place: &TestPlace
     assert!(to_hand(&mut calendar, 249).is_empty());
     assert_eq!(to_hand(&mut calendar, 250), ["a"], "a quarter of its time has passed");
     // A run of another host is not its concern.
-    let foreign = linerate_model::calendar::CalendarRun { from: "b".to_owned(), ..run("foreign", 300, 400) };
+    let foreign = CalendarRun { from: "b".to_owned(), ..run("foreign", 300, 400) };
     calendar.write(|calendar| calendar.insert_runs(from_ref(&foreign), &[])).unwrap();
     assert!(to_hand(&mut calendar, 0).is_empty());
     calendar.write(|calendar| calendar.insert_runs(&[run("two", 300, 400)], &[])).unwrap();
@@ -275,6 +275,8 @@ fn a_calendar_of_the_first_format_is_brought_up_to_date(place: &TestPlace) {
     place.execute(&format!(
         "INSERT INTO fleet_schedule (name, next_due, content) VALUES ('s', 500, '{content}')"
     ));
+    let spec = serde_json::to_string(&linerate_model::TestSpec::default()).unwrap();
+    place.execute(&format!("INSERT INTO fleet_spec (content) VALUES ('{spec}')"));
     let existing = Calendar::existing(place.open()).unwrap().map(drop);
     assert_eq!(existing, Some(()));
     let mut calendar = Calendar::open(&place.location()).unwrap();
@@ -283,4 +285,8 @@ fn a_calendar_of_the_first_format_is_brought_up_to_date(place: &TestPlace) {
     // Its host was taken from its content: the agent was never heard.
     assert!(calendar.read(|calendar| calendar.due_schedules(&limits, 9)).unwrap().is_empty());
     assert_eq!(calendar.read(|calendar| calendar.runs(&RunFilter::default())).unwrap(), []);
+    // Specifications may be longer than before, and those that are there are used.
+    let long = CalendarRun { spec: crate::calendar::long_spec(), ..run("2", 30, 40) };
+    calendar.write(|calendar| calendar.insert_runs(&[run("1", 10, 20), long.clone()], &[])).unwrap();
+    assert_eq!(place.number("SELECT count(*) FROM fleet_spec"), 2.0);
 }

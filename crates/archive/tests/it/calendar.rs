@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use linerate_archive::{Calendar, CalendarError, DueLimits, RunFilter};
-use linerate_model::TestSpec;
 use linerate_model::calendar::{
     Alarm, AlarmKind, CalendarRun, CalendarRunState, CellResult, Recurrence, Resource, ResourceKind,
     ResourceReservation, Schedule, UnixTime,
 };
+use linerate_model::{Sweep, TestSpec};
 use linerate_units::{Bitrate, Span};
 
 use crate::place::{TestPlace, on_both_databases};
@@ -24,6 +24,7 @@ on_both_databases!(
     the_last_run_of_each_pair_of_a_mesh_is_found,
     alarms_are_open_once,
     old_runs_are_forgotten,
+    long_specifications_are_stored_once,
     a_calendar_and_an_archive_share_a_database,
 );
 
@@ -375,12 +376,35 @@ fn old_runs_are_forgotten(place: &TestPlace) {
     assert_eq!(place.number("SELECT count(*) FROM fleet_spec"), 1.0);
 }
 
+/// A sweep of as many message sizes as there may be.
+pub(crate) fn long_spec() -> TestSpec {
+    // Sizes that do not repeat, because the database compresses texts.
+    let sizes: Vec<String> = (1..=2000_u64).map(|n| (n * 7919 * 7919 % 60_000_000 + 1).to_string()).collect();
+    let sizes = Some(sizes.join(",").parse().unwrap());
+    TestSpec { sweep: Some(Sweep { sizes, ..Sweep::default() }), ..TestSpec::default() }
+}
+
+fn long_specifications_are_stored_once(place: &TestPlace) {
+    let mut calendar = calendar(place);
+    let long = |id: &str, at: i64| CalendarRun { spec: long_spec(), ..run(id, at, at + 10) };
+    let runs = [long("1", 10), run("2", 30, 40), long("3", 50)];
+    assert!(serde_json::to_string(&runs[0].spec).unwrap().len() > 15_000);
+    for one in &runs {
+        calendar.write(|calendar| calendar.insert_runs(std::slice::from_ref(one), &[])).unwrap();
+    }
+    assert_eq!(calendar.read(|calendar| calendar.runs(&RunFilter::default())).unwrap(), runs);
+    assert_eq!(place.number("SELECT count(*) FROM fleet_spec"), 2.0);
+    // Neither can another program store one of them twice.
+    let twice = || place.execute("INSERT INTO fleet_spec (content) SELECT content FROM fleet_spec");
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(twice)).is_err());
+}
+
 fn a_calendar_and_an_archive_share_a_database(place: &TestPlace) {
     place.record_all(&crate::archive::whole_run("r", "server"));
     drop(calendar(place));
     assert_eq!(place.open().count(&Default::default()).unwrap(), 1);
-    place.execute("UPDATE fleet_calendar SET format = 3");
+    place.execute("UPDATE fleet_calendar SET format = 4");
     let newer = Calendar::open(&place.location()).unwrap_err();
-    assert!(matches!(newer, CalendarError::Newer { found: 3, .. }), "{newer:?}");
+    assert!(matches!(newer, CalendarError::Newer { found: 4, .. }), "{newer:?}");
     assert_eq!(place.open().count(&Default::default()).unwrap(), 1);
 }
