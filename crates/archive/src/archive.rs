@@ -12,7 +12,7 @@ use crate::ArchiveError;
 use crate::database::Database;
 use crate::derive::{self, derive_rows};
 use crate::error::DatabaseFault;
-use crate::log::{NewEvents, append_log, encode, log_of, merge_parts};
+use crate::log::{MAX_INDEXED_BYTES, NewEvents, append_log, encode, indexed, log_of, merge_parts};
 use crate::retention::{PRUNED, excess, remove, remove_excess};
 use crate::sqlite::SqliteDatabase;
 use crate::store::{EventStore, Filter, RetentionLimits, RunCursor, RunPage, Store};
@@ -288,13 +288,13 @@ struct Conditions {
 impl Conditions {
     fn of(filter: &Filter) -> Self {
         let mut all = Self { text: "TRUE".to_owned(), values: Vec::new() };
-        all.add("(target = ? OR name = ?)", filter.name_or_target.as_deref());
+        all.add("(target = ? OR name = ?)", filter.name_or_target.as_deref().map(indexed));
         all.add("world = ?", filter.world.as_deref());
-        all.add("started_at >= ?", filter.since.as_deref());
-        all.add("started_at < ?", filter.until.as_deref());
-        all.add("part_of = ?", filter.part_of.as_deref());
-        all.add("(kind = 'plan' AND target = ?)", filter.plan.as_deref());
-        all.add("name = ?", filter.name.as_deref());
+        all.add("started_at >= ?", filter.since.as_deref().map(indexed));
+        all.add("started_at < ?", filter.until.as_deref().map(indexed));
+        all.add("part_of = ?", filter.part_of.as_deref().map(indexed));
+        all.add("(kind = 'plan' AND target = ?)", filter.plan.as_deref().map(indexed));
+        all.add("name = ?", filter.name.as_deref().map(indexed));
         all.add("EXISTS (SELECT 1 FROM flow WHERE run = number AND cause = ?)", filter.cause.as_deref());
         all.add("EXISTS (SELECT 1 FROM tag WHERE run = number AND tag = ?)", filter.tag.as_deref());
         if filter.whole {
@@ -318,6 +318,9 @@ impl EventStore for Archive {
         let mut logs: Vec<(&ForeignText, NewEvents<'_>)> = Vec::new();
         let mut places: BTreeMap<&ForeignText, usize> = BTreeMap::new();
         for event in events {
+            if event.run.len() > MAX_INDEXED_BYTES {
+                return Err(ArchiveError::LongId { run: event.run.clone() });
+            }
             let place = *places.entry(&event.run).or_insert(logs.len());
             if place == logs.len() {
                 logs.push((&event.run, BTreeMap::new()));

@@ -232,6 +232,12 @@ pub enum ArchiveError {
         /// Some of the runs and when they started, the newest first.
         examples: Vec<String>,
     },
+    /// This is no id of a run of linerate.
+    #[error("a run of the log has an id of {} bytes, and linerate gives no such long ones", run.len())]
+    LongId {
+        /// The id.
+        run: ForeignText,
+    },
     /// This cannot be a tag.
     #[error("'{tag}' cannot be a tag: give 1 to 64 characters without spaces and commas")]
     BadTag {

@@ -15,6 +15,15 @@ use crate::value::Value;
 /// Small parts of the log of an active run that are merged into one.
 const MERGE_PARTS: i64 = 128;
 
+/// Most bytes of a text in a column with an index. An entry of an index of PostgreSQL has at most 2,704 bytes.
+pub(crate) const MAX_INDEXED_BYTES: usize = 2400;
+
+/// A text as the columns of a run have it that have an index, and conditions on them. The log has all of it.
+pub(crate) fn indexed(text: &str) -> &str {
+    let end = (0..=MAX_INDEXED_BYTES.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    end.and_then(|end| text.get(..end)).unwrap_or_default()
+}
+
 /// Events of one run by their numbers, with their bodies as JSON.
 pub(crate) type NewEvents<'a> = BTreeMap<i64, (&'a Event, String)>;
 
@@ -102,7 +111,7 @@ impl RunUpdate {
     /// The columns that its first event tells.
     fn start(&mut self, values: [&str; 5]) {
         let columns = ["started_at", "target", "world", "linerate", "kind"];
-        columns.into_iter().zip(values).for_each(|(column, value)| self.set(column, value.into()));
+        columns.into_iter().zip(values).for_each(|(column, value)| self.set(column, indexed(value).into()));
     }
 
     fn add(&mut self, column: &'static str, amount: i64) {
@@ -188,10 +197,10 @@ fn head_of(events: &[&Event], update: &mut RunUpdate) {
             Body::PlanStarted(plan) => {
                 update.start([&*plan.started_at, &*plan.name, plan.world.name(), &*plan.linerate, "plan"])
             }
-            Body::Labelled(labels) => update.set("name", labels.name.as_deref().into()),
+            Body::Labelled(labels) => update.set("name", labels.name.as_deref().map(indexed).into()),
             Body::PlanResumed => update.set("outcome", Value::Null),
             Body::Grouped(GroupPlace { plan: Some(place), .. }) => {
-                update.set("part_of", place.run.as_str().into())
+                update.set("part_of", indexed(&place.run).into())
             }
             Body::RunEnded { outcome, .. } => update.set("outcome", serialised_name(outcome).into()),
             _ => {}

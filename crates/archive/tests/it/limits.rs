@@ -1,7 +1,7 @@
 //! Limits for runs that clients of a server started.
 
-use linerate_archive::{Archive, EventStore, Filter, RetentionLimits, Store};
-use linerate_model::{Body, Caveat, CaveatKind, Event, Outcome, RunStart, TestSpec, World};
+use linerate_archive::{Archive, ArchiveError, EventStore, Filter, RetentionLimits, Store};
+use linerate_model::{Body, Caveat, CaveatKind, Event, Outcome, RunLabels, RunStart, TestSpec, World};
 use linerate_units::Timestamp;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -11,6 +11,7 @@ use crate::place::{TestPlace, on_both_databases};
 on_both_databases!(
     the_oldest_runs_of_foreign_clients_make_room_and_those_of_ones_own_stay,
     foreign_clients_are_held_to_bytes_and_days_too_and_a_run_under_way_is_left_alone,
+    a_log_with_long_foreign_texts_is_kept_and_found,
 );
 
 fn start() -> RunStart {
@@ -96,4 +97,34 @@ fn foreign_clients_are_held_to_bytes_and_days_too_and_a_run_under_way_is_left_al
     archive.admit_unknown_client("h", &late).unwrap();
     assert_eq!(names(&archive), ["h", "g"], "f was killed long ago, and g has not begun");
     assert!(archive.contains("h").unwrap() && !archive.contains("f").unwrap());
+}
+
+/// Two thousand characters of three bytes each that do not repeat, as a log from elsewhere may have them.
+fn long_text(seed: u64) -> String {
+    let mut random = StdRng::seed_from_u64(seed);
+    (0..2000).map(|_| random.random_range('\u{4e00}'..'\u{9fa5}')).collect()
+}
+
+fn a_log_with_long_foreign_texts_is_kept_and_found(place: &TestPlace) {
+    let mut archive = place.open();
+    let (target, name) = (long_text(1), long_text(2));
+    let labels = RunLabels { name: Some(name.as_str().into()), ..RunLabels::default() };
+    let started = RunStart { target: target.as_str().into(), started_at: long_text(3).into(), ..start() };
+    let log = numbered(
+        "r",
+        vec![
+            Body::RunStarted(Box::new(started)),
+            Body::Labelled(labels),
+            Body::RunEnded { outcome: Outcome::Completed, reason: None },
+        ],
+    );
+    archive.append(&log).unwrap();
+    assert_eq!(archive.events("r").unwrap(), log);
+    for text in [target, name] {
+        let filter = Filter { name_or_target: Some(text), ..Filter::default() };
+        assert_eq!(archive.runs(&filter).unwrap().len(), 1);
+    }
+    let long_id = numbered(&long_text(4), vec![Body::RunEnded { outcome: Outcome::Completed, reason: None }]);
+    let refused = archive.append(&long_id);
+    assert!(matches!(refused, Err(ArchiveError::LongId { .. })), "{refused:?}");
 }
