@@ -19,7 +19,7 @@ use rows::RowError;
 pub use agents::{AgentRemoval, HandedCalendar};
 pub use lease::Lease;
 pub use result_parts::ResultParts;
-pub use runs::RunFilter;
+pub use runs::{LastAttempt, RunFilter};
 pub use schedules::DueLimits;
 
 /// How often a transaction is tried again that met another one.

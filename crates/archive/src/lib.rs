@@ -30,8 +30,8 @@ mod value;
 
 pub use archive::Archive;
 pub use calendar::{
-    AgentRemoval, Calendar, CalendarError, CalendarTransaction, DueLimits, HandedCalendar, Lease,
-    ResultParts, RunFilter,
+    AgentRemoval, Calendar, CalendarError, CalendarTransaction, DueLimits, HandedCalendar, LastAttempt,
+    Lease, ResultParts, RunFilter,
 };
 pub use error::{ArchiveError, DatabaseFault};
 pub use location::{data_file, default_path, open};

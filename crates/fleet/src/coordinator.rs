@@ -24,7 +24,7 @@ use crate::recurrence::DueTimes;
 pub use agents::AgentNotice;
 pub(crate) use agents::why_no_runs;
 pub(crate) use book::run_length;
-pub(crate) use description::{due_again, due_again_from};
+pub(crate) use description::due_again_from;
 pub use lead::{ClockCheck, LEASE};
 use own_runs::{active_runs, starting};
 

@@ -10,7 +10,7 @@ use linerate_model::calendar::{
 use linerate_runner::archive_to_read;
 use linerate_units::Span;
 
-use crate::coordinator::{CANCELLED_BY_USER, cancel_booked, due_again, due_again_from, why_no_runs};
+use crate::coordinator::{CANCELLED_BY_USER, cancel_booked, due_again_from, why_no_runs};
 use crate::error::FleetError;
 use crate::inventory::{FleetHost, Inventory};
 use crate::recurrence::DueTimes;
@@ -131,12 +131,10 @@ impl FleetCalendar {
         if state.paused == paused && (paused || state.next_due.is_some()) {
             return Ok(0);
         }
-        let resumed = if paused { None } else { next_due(&state.schedule, now)? };
+        // What is booked already, or was cancelled by a user, is not booked again.
+        let next_due = if paused { None } else { next_due(&state.schedule, now)? };
         Ok(self.calendar.write(|calendar| {
             calendar.lock()?;
-            // One that was not paused may have all of its times booked.
-            let next_due =
-                if state.paused || paused { resumed } else { due_again(calendar, &state.schedule, now)? };
             calendar.set_paused(name, paused, next_due)?;
             if paused { cancel_booked(calendar, name, "its schedule was paused", now) } else { Ok(0) }
         })?)
@@ -154,6 +152,9 @@ impl FleetCalendar {
         Ok(self.calendar.write(|calendar| {
             calendar.lock()?;
             calendar.remove_schedule(name, now)?;
+            // Another schedule may have its name and its times later.
+            let reasons = (CANCELLED_BY_USER, "a user cancelled it, and later its schedule was removed");
+            calendar.change_cancellations(name, reasons, now)?;
             cancel_booked(calendar, name, "its schedule was removed", now)
         })?)
     }

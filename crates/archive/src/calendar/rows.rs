@@ -72,7 +72,11 @@ pub(super) fn number<T: TryFrom<i64>>(row: &mut DatabaseRow, column: usize) -> R
 }
 
 /// A text that one of our enums has as a name.
-fn named<T>(row: &mut DatabaseRow, column: usize, named: impl Fn(&str) -> Option<T>) -> Result<T, RowError> {
+pub(super) fn named<T>(
+    row: &mut DatabaseRow,
+    column: usize,
+    named: impl Fn(&str) -> Option<T>,
+) -> Result<T, RowError> {
     let text = row.text(column)?;
     named(&text).ok_or_else(|| RowError::Content(format!("the name '{text}'")))
 }

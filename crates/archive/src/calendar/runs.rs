@@ -44,6 +44,17 @@ pub struct RunFilter {
     pub limit: Option<u32>,
 }
 
+/// The last attempt to make a run of a schedule at a time at which it is due.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastAttempt {
+    /// How often it was tried before.
+    pub number: u32,
+    /// What became of it.
+    pub state: CalendarRunState,
+    /// Why; empty for most states.
+    pub reason: String,
+}
+
 impl CalendarTransaction<'_> {
     /// The runs that a filter selects, in the order of their times.
     ///
@@ -115,7 +126,7 @@ impl CalendarTransaction<'_> {
         self.list(&all, &[beginning.into(), last.into()], rows::run)
     }
 
-    /// For each time from `due` on of these schedules that has runs, the highest number of their attempts.
+    /// For each time from `due` on of these schedules that has runs, the last of its attempts.
     ///
     /// # Errors
     /// The calendar cannot be read.
@@ -123,21 +134,42 @@ impl CalendarTransaction<'_> {
         &mut self,
         schedules: &[&str],
         due: UnixTime,
-    ) -> Result<BTreeMap<(String, UnixTime), u32>, CalendarError> {
+    ) -> Result<BTreeMap<(String, UnixTime), LastAttempt>, CalendarError> {
         let mut all = BTreeMap::new();
         for group in schedules.chunks(NAMES_AT_ONCE) {
-            let highest = format!(
-                "SELECT schedule, due, max(attempt) FROM fleet_run
-                 WHERE schedule IN ({}) AND due >= ?1 AND confirms = '' GROUP BY schedule, due",
+            let in_order = format!(
+                "SELECT schedule, due, attempt, state, reason FROM fleet_run
+                 WHERE schedule IN ({}) AND due >= ?1 AND confirms = '' ORDER BY schedule, due, attempt",
                 names(2, group.len())
             );
             let mut values = vec![value_of(due)];
             values.extend(group.iter().map(|name| Value::from(*name)));
-            all.extend(self.list(&highest, &values, |row| {
-                Ok(((row.text(0)?, rows::time(row, 1)?), rows::number(row, 2)?))
+            // A later attempt takes the place of an earlier one.
+            all.extend(self.list(&in_order, &values, |row| {
+                let last = LastAttempt {
+                    number: rows::number(row, 2)?,
+                    state: rows::named(row, 3, CalendarRunState::named)?,
+                    reason: row.text(4)?,
+                };
+                Ok(((row.text(0)?, rows::time(row, 1)?), last))
             })?);
         }
         Ok(all)
+    }
+
+    /// Gives the cancelled runs of a schedule another reason that are due after a time and have this one.
+    ///
+    /// # Errors
+    /// The calendar cannot be written.
+    pub fn change_cancellations(
+        &mut self,
+        schedule: &str,
+        (reason, other): (&str, &str),
+        due_after: UnixTime,
+    ) -> Result<(), CalendarError> {
+        let change = "UPDATE fleet_run SET reason = ?3
+                      WHERE schedule = ?1 AND state = 'cancelled' AND reason = ?2 AND due > ?4";
+        self.execute(change, &[schedule.into(), reason.into(), other.into(), value_of(due_after)]).map(drop)
     }
 
     /// How many runs are in each state, among those whose reservations end after a time.

@@ -25,6 +25,7 @@ on_both_databases!(
     alarms_are_open_once,
     old_runs_are_forgotten,
     long_specifications_are_stored_once,
+    the_last_attempt_counts,
     a_calendar_and_an_archive_share_a_database,
 );
 
@@ -397,6 +398,40 @@ fn long_specifications_are_stored_once(place: &TestPlace) {
     // Neither can another program store one of them twice.
     let twice = || place.execute("INSERT INTO fleet_spec (content) SELECT content FROM fleet_spec");
     assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(twice)).is_err());
+}
+
+fn the_last_attempt_counts(place: &TestPlace) {
+    let mut calendar = calendar(place);
+    let of = |id: &str, attempt: u32| CalendarRun { schedule: "s".to_owned(), attempt, ..run(id, 10, 20) };
+    let confirming = CalendarRun { confirms: Some("2".to_owned()), ..of("4", 5) };
+    let cancel = |calendar: &mut Calendar, id: &str| {
+        let end = |calendar: &mut linerate_archive::CalendarTransaction<'_>| {
+            calendar.end_run(id, CalendarRunState::Cancelled, "enough", None, at(5))
+        };
+        assert!(calendar.write(end).unwrap());
+    };
+    let last = |calendar: &mut Calendar| {
+        calendar
+            .read(|calendar| calendar.attempts(&["s", "t"], at(10)))
+            .unwrap()
+            .remove(&("s".to_owned(), at(10)))
+    };
+    calendar
+        .write(|calendar| calendar.insert_runs(&[of("1", 0), of("2", 1), confirming.clone()], &[]))
+        .unwrap();
+    cancel(&mut calendar, "2");
+    let found = last(&mut calendar).unwrap();
+    assert_eq!(
+        (found.number, found.state, found.reason.as_str()),
+        (1, CalendarRunState::Cancelled, "enough")
+    );
+    calendar.write(|calendar| calendar.change_cancellations("s", ("enough", "gone"), at(10))).unwrap();
+    assert_eq!(last(&mut calendar).unwrap().reason, "enough", "it is not due later than that");
+    calendar.write(|calendar| calendar.change_cancellations("s", ("enough", "gone"), at(9))).unwrap();
+    assert_eq!(last(&mut calendar).unwrap().reason, "gone");
+    calendar.write(|calendar| calendar.insert_runs(&[of("3", 2)], &[])).unwrap();
+    assert_eq!(last(&mut calendar).unwrap().state, CalendarRunState::Booked);
+    assert_eq!(calendar.read(|calendar| calendar.attempts(&["s"], at(11))).unwrap().len(), 0);
 }
 
 fn a_calendar_and_an_archive_share_a_database(place: &TestPlace) {

@@ -4,14 +4,14 @@ mod transaction;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_archive::{CalendarError, CalendarTransaction, DueLimits};
+use linerate_archive::{CalendarError, CalendarTransaction, DueLimits, LastAttempt};
 use linerate_model::calendar::{
     CalendarRun, CalendarRunState, ResourceUse, Schedule, ScheduleState, UnixTime,
 };
 use linerate_units::Span;
 
 use self::transaction::{Booking, BookingOutcome, READ_AHEAD};
-use super::{FleetCoordinator, why_no_runs};
+use super::{CANCELLED_BY_USER, FleetCoordinator, why_no_runs};
 use crate::error::FleetError;
 use crate::inventory::Inventory;
 use crate::recurrence::{DueTimes, rfc3339};
@@ -100,8 +100,9 @@ struct Booked {
     closed: bool,
 }
 
-/// Books these schedules from `earliest` up to the horizon, the highest priority first, and sets when each of them is due
-/// next. Those that wait for a time that agents have to give back; `waited` did so before.
+/// Books these schedules from `earliest` up to the horizon, the highest priority first, without the times that are
+/// [decided](DecidedTimes), and sets when each of them is due next. Those that wait for a time that agents have to give
+/// back; `waited` did so before.
 fn book(
     calendar: &mut CalendarTransaction<'_>,
     inventory: &Inventory,
@@ -114,7 +115,8 @@ fn book(
     let refusals = refusals(calendar, due, limits)?;
     let first = due.iter().filter_map(|state| state.next_due).min().unwrap_or(now);
     let names: Vec<&str> = due.iter().map(|state| state.schedule.name.as_str()).collect();
-    let mut attempts = Attempts(calendar.attempts(&names, first)?);
+    let known = calendar.attempts(&names, first)?;
+    let (decided, mut attempts) = (DecidedTimes::of(&known), Attempts::of(&known));
     let bookable: Vec<_> =
         due.iter().map(|state| (state, BookableSchedule::of(&state.schedule, inventory))).collect();
     let mut occurrences = Vec::new();
@@ -138,7 +140,8 @@ fn book(
             Some(one) => {
                 let refusal = refusals.get(one.schedule.from.as_str());
                 let horizon = if refusal.is_some() { limits.soon } else { limits.before };
-                let DueUntil { missed, times, next } = times_until(one, state.next_due, horizon, now);
+                let DueUntil { missed, times, next } =
+                    times_until(one, &decided, state.next_due, (horizon, now));
                 if let Some(missed) = missed {
                     let why = if waited.contains(state.schedule.name.as_str()) {
                         "the agents that had its time did not give it back".to_owned()
@@ -222,11 +225,34 @@ fn refusals(
 struct Attempts(BTreeMap<(String, UnixTime), u32>);
 
 impl Attempts {
+    fn of(known: &BTreeMap<(String, UnixTime), LastAttempt>) -> Self {
+        Self(known.iter().map(|(time, last)| (time.clone(), last.number)).collect())
+    }
+
     fn next(&mut self, schedule: &str, due: UnixTime) -> u32 {
         let key = (schedule.to_owned(), due);
         let next = self.0.get(&key).map_or(0, |highest| highest.saturating_add(1));
         self.0.insert(key, next);
         next
+    }
+}
+
+/// Times at which nothing more is booked: those with a run that is booked or active, or that a user cancelled.
+struct DecidedTimes<'k>(BTreeSet<(&'k str, UnixTime)>);
+
+impl<'k> DecidedTimes<'k> {
+    fn of(known: &'k BTreeMap<(String, UnixTime), LastAttempt>) -> Self {
+        let is_decided = |last: &LastAttempt| match last.state {
+            CalendarRunState::Booked | CalendarRunState::Running => true,
+            CalendarRunState::Cancelled => last.reason == CANCELLED_BY_USER,
+            _ => false,
+        };
+        let decided = known.iter().filter(|(_, last)| is_decided(last));
+        Self(decided.map(|((schedule, due), _)| (schedule.as_str(), *due)).collect())
+    }
+
+    fn has(&self, schedule: &str, due: UnixTime) -> bool {
+        self.0.contains(&(schedule, due))
     }
 }
 
@@ -242,20 +268,27 @@ struct DueUntil {
 
 fn times_until(
     bookable: &BookableSchedule<'_>,
+    decided: &DecidedTimes<'_>,
     next_due: Option<UnixTime>,
-    horizon: UnixTime,
-    now: UnixTime,
+    (horizon, now): (UnixTime, UnixTime),
 ) -> DueUntil {
-    let slip = bookable.schedule.slip;
-    let next = |after: UnixTime| bookable.due_times.next(after).ok().flatten();
-    let missed = next_due.filter(|due| due.after(slip) < now);
+    let BookableSchedule { schedule, due_times, .. } = bookable;
+    let next = |after: UnixTime| due_times.next(after).ok().flatten();
+    let is_decided = |due: UnixTime| decided.has(&schedule.name, due);
+    let mut first = next_due;
+    while let Some(due) = first.filter(|due| is_decided(*due)) {
+        first = next(due);
+    }
+    let missed = first.filter(|due| due.after(schedule.slip) < now);
     let mut at = match missed {
-        Some(_) => next(now.before(slip)),
-        None => next_due,
+        Some(_) => next(now.before(schedule.slip)),
+        None => first,
     };
     let mut times = Vec::new();
     while let Some(due) = at.filter(|due| *due < horizon && times.len() < TIMES_AT_ONCE) {
-        times.push(due);
+        if !is_decided(due) {
+            times.push(due);
+        }
         at = next(due);
     }
     DueUntil { missed, times, next: at }
@@ -312,8 +345,8 @@ pub(super) fn again(
     }
     let Some(state) = calendar.schedule(&lost.schedule)? else { return Ok(()) };
     let attempts = calendar.attempts(&[&lost.schedule], lost.due)?;
-    let highest = attempts.get(&(lost.schedule.clone(), lost.due)).copied();
-    let tried_later = lost.confirms.is_none() && highest.is_some_and(|highest| highest > lost.attempt);
+    let last = attempts.get(&(lost.schedule.clone(), lost.due));
+    let tried_later = lost.confirms.is_none() && last.is_some_and(|last| last.number > lost.attempt);
     if state.paused || tried_later {
         return Ok(());
     }

@@ -7,8 +7,8 @@ use linerate_model::calendar::{CalendarRunState, Schedule, ScheduleState, UnixTi
 
 use linerate_units::Span;
 
+use super::cancel_booked;
 use super::own_runs::active_runs;
-use super::{CANCELLED_BY_USER, cancel_booked};
 use crate::inventory::Inventory;
 use crate::recurrence::DueTimes;
 
@@ -94,7 +94,7 @@ fn cancel_changed(
             continue;
         }
         if !state.paused && run.confirms.is_none() {
-            let first = first_due.entry(name).or_insert(run.due);
+            let first = first_due.entry(name).or_insert_with(|| state.next_due.unwrap_or(run.due));
             *first = run.due.min(*first);
         }
     }
@@ -116,9 +116,8 @@ pub(super) fn mend_times(calendar: &mut CalendarTransaction<'_>, now: UnixTime) 
         let latest = next(horizon).unwrap_or(horizon);
         match state.next_due {
             None => {
-                let due = due_again(calendar, &state.schedule, now)?;
-                if due.is_some() {
-                    calendar.set_next_due(name, due)?;
+                if let Some(due) = next(now) {
+                    calendar.set_next_due(name, Some(due))?;
                 }
             }
             Some(due) if due > latest => {
@@ -139,41 +138,10 @@ pub(crate) fn due_again_from(
 ) -> Result<(), CalendarError> {
     for state in calendar.schedules()? {
         if state.schedule.from.as_str() == host && !state.paused {
-            let due = due_again(calendar, &state.schedule, now)?;
+            // Of these times, those are not booked again that have a run or that a user cancelled.
+            let due = DueTimes::of(&state.schedule).and_then(|times| times.next(now)).ok().flatten();
             calendar.set_next_due(&state.schedule.name, due)?;
         }
     }
     Ok(())
-}
-
-/// When a schedule without a next time is due again, beyond its runs that are booked or that a user cancelled.
-pub(crate) fn due_again(
-    calendar: &mut CalendarTransaction<'_>,
-    schedule: &Schedule,
-    now: UnixTime,
-) -> Result<Option<UnixTime>, CalendarError> {
-    let Ok(due_times) = DueTimes::of(schedule) else { return Ok(None) };
-    let next = |after: UnixTime| due_times.next(after).ok().flatten();
-    // Most of these schedules are over.
-    if next(now).is_none() {
-        return Ok(None);
-    }
-    Ok(next(last_decided(calendar, &schedule.name)?.unwrap_or(now).max(now)))
-}
-
-/// When the last run of a schedule was due that is booked or active, or that a user cancelled.
-fn last_decided(
-    calendar: &mut CalendarTransaction<'_>,
-    schedule: &str,
-) -> Result<Option<UnixTime>, CalendarError> {
-    let filter = RunFilter {
-        schedule: Some(schedule.to_owned()),
-        states: vec![CalendarRunState::Booked, CalendarRunState::Running, CalendarRunState::Cancelled],
-        ..RunFilter::default()
-    };
-    let runs = calendar.runs(&filter)?;
-    let decided = runs
-        .iter()
-        .filter(|run| run.state != CalendarRunState::Cancelled || run.reason.as_str() == CANCELLED_BY_USER);
-    Ok(decided.map(|run| run.due).max())
 }

@@ -13,26 +13,26 @@ use linerate_units::{Bitrate, Span};
 
 const START: UnixTime = UnixTime::from_ms(1_800_000_000_000);
 
-fn at(seconds: u64) -> UnixTime {
+pub(crate) fn at(seconds: u64) -> UnixTime {
     START.after(Span::from_secs(seconds))
 }
 
 /// Two sites of two hosts, with one uplink.
-const CAMPUS: &str = "set_up = \"3s\"\nsettle = \"2s\"\n[host.a]\naddress = \"a\"\n[host.b]\naddress = \"b\"\n\
+pub(crate) const CAMPUS: &str = "set_up = \"3s\"\nsettle = \"2s\"\n[host.a]\naddress = \"a\"\n[host.b]\naddress = \"b\"\n\
                       [host.c]\naddress = \"c\"\n[host.d]\naddress = \"d\"\n[link.uplink]\nhosts = [\"a\", \"b\"]\n";
 
 /// That fleet, and a coordinator that has looked at the calendar once.
-struct Campus {
+pub(crate) struct Campus {
     _folder: tempfile::TempDir,
     path: String,
-    coordinator: FleetCoordinator,
-    users: FleetCalendar,
+    pub(crate) coordinator: FleetCoordinator,
+    pub(crate) users: FleetCalendar,
     /// Whether coordinators can name no runs.
     nameless: Arc<AtomicBool>,
 }
 
 impl Campus {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("calendar.sqlite").display().to_string();
         let nameless = Arc::new(AtomicBool::new(false));
@@ -47,7 +47,7 @@ impl Campus {
         coordinator(&self.path, "two", text, &self.nameless)
     }
 
-    fn tick(&mut self, seconds: u64) -> Vec<FleetAction> {
+    pub(crate) fn tick(&mut self, seconds: u64) -> Vec<FleetAction> {
         tick(&mut self.coordinator, seconds)
     }
 
@@ -61,7 +61,7 @@ impl Campus {
     }
 
     /// A test of ten seconds, once at a time.
-    fn add(
+    pub(crate) fn add(
         &mut self,
         name: &str,
         pair: (&str, &str),
@@ -81,7 +81,7 @@ impl Campus {
         self.users.add(&request, START).unwrap();
     }
 
-    fn runs(&mut self, schedule: &str) -> Vec<CalendarRun> {
+    pub(crate) fn runs(&mut self, schedule: &str) -> Vec<CalendarRun> {
         let filter = RunFilter { schedule: Some(schedule.to_owned()), ..RunFilter::default() };
         let mut runs = self.users.runs(&filter).unwrap();
         runs.sort_by_key(|run| run.attempt);
@@ -108,7 +108,7 @@ fn coordinator(path: &str, holder: &str, text: &str, nameless: &Arc<AtomicBool>)
         if nameless.load(Ordering::Relaxed) {
             return Err(FleetError::NoRun("no random numbers".to_owned()));
         }
-        Ok(format!("run-{prefix}-{number}"))
+        Ok(format!("run-{prefix}-{number:03}"))
     });
     FleetCoordinator::new(Calendar::open(path).unwrap(), holder.to_owned(), inventory, new_id)
 }
@@ -303,7 +303,7 @@ fn what_has_begun_is_carried_out_although_the_rest_of_the_look_at_the_calendar_f
 }
 
 /// The fleet of a text.
-fn described(campus: &mut Campus, text: &str, seconds: u64) {
+pub(crate) fn described(campus: &mut Campus, text: &str, seconds: u64) {
     let file = fleet_file::Source { name: "campus.toml".to_owned(), text: text.to_owned() };
     let inventory = fleet_file::read(&file, &|_| Ok(Vec::new())).unwrap();
     campus.coordinator.describe(inventory, at(seconds)).unwrap();
