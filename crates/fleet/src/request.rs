@@ -105,6 +105,7 @@ impl PairRequest {
             return Err(FleetError::SameHost(self.from.clone()));
         }
         let mut spec = self.spec.clone();
+        spec.prepare_sweep();
         spec.check()?;
         spec.agree()?;
         let traffic = &mut spec.traffic;

@@ -9,6 +9,7 @@ use linerate_fleet::{
     PairRequest, RunEnd, ScheduleCommand, ScheduleRequest, fleet_file,
 };
 use linerate_model::calendar::{AlarmKind, CalendarRun, CalendarRunState, CellResult, UnixTime};
+use linerate_model::{Sweep, TestSpec};
 use linerate_units::{Bitrate, Span};
 
 const START: UnixTime = UnixTime::from_ms(1_800_000_000_000);
@@ -139,6 +140,17 @@ fn two_tests_that_are_due_81_ms_apart_and_share_a_host_or_a_link_follow_each_oth
     campus.add("second", ("c", "d"), 60, |_| ());
     assert_eq!(campus.started(1), []);
     assert_eq!(campus.started(60).len(), 2);
+}
+
+#[test]
+fn a_sweep_is_booked_without_delays_of_small_messages_and_without_probes() {
+    let mut campus = Campus::new();
+    campus.add("sweep", ("a", "c"), 60, |request| {
+        request.pair.spec = TestSpec { sweep: Some(Sweep::default()), ..TestSpec::default() };
+    });
+    campus.tick(1);
+    let spec = campus.runs("sweep").remove(0).spec;
+    assert!(spec.socket.no_delay && spec.traffic.no_latency, "{spec:?}");
 }
 
 #[test]
