@@ -5,7 +5,8 @@ use linerate_model::calendar::UnixTime;
 use super::rows::value_of;
 use super::{CalendarError, CalendarTransaction};
 
-/// Results of an agent of which some parts have arrived, at most.
+/// Results of an agent of which some parts have arrived, at most. Agents send two at a time; one that was started again
+/// may send two others.
 const UNFINISHED_RESULTS: i64 = 4;
 
 /// What became of a part of a result.
@@ -15,12 +16,11 @@ pub enum ResultParts {
     Kept,
     /// It was the last one: all of them, one after the other.
     Whole(String),
-    /// There are too many unfinished results of this agent.
-    Refused,
 }
 
 impl CalendarTransaction<'_> {
-    /// Adds a part of a result of an agent, of so many.
+    /// Adds a part of a result of an agent, of so many. If there are too many unfinished results of it, the one that was
+    /// not continued for the longest time is removed: its agent sends it again.
     ///
     /// # Errors
     /// The calendar cannot be written.
@@ -37,7 +37,10 @@ impl CalendarTransaction<'_> {
         let others = "SELECT count(DISTINCT run) FROM fleet_result_part WHERE agent = ?1 AND run <> ?2";
         let others = self.first(others, &[agent.into(), run.into()], |row| Ok(row.integer(0)?))?;
         if others.is_some_and(|others| others >= UNFINISHED_RESULTS) {
-            return Ok(ResultParts::Refused);
+            let oldest = "DELETE FROM fleet_result_part WHERE run =
+                 (SELECT run FROM fleet_result_part WHERE agent = ?1 AND run <> ?2
+                  GROUP BY run ORDER BY max(arrived), run LIMIT 1)";
+            self.execute(oldest, &[agent.into(), run.into()])?;
         }
         let store =
             "INSERT INTO fleet_result_part (run, part, agent, arrived, content) VALUES (?1, ?2, ?3, ?4, ?5)

@@ -21,6 +21,7 @@ on_both_databases!(
     every_agent_has_a_key_of_its_own,
     an_agent_is_removed_when_nothing_of_it_is_in_force,
     parts_of_a_result_become_a_whole_in_any_order,
+    unfinished_results_make_room_for_others,
     a_calendar_of_the_first_format_is_brought_up_to_date,
 );
 
@@ -262,6 +263,30 @@ fn parts_of_a_result_become_a_whole_in_any_order(place: &TestPlace) {
     assert_eq!(add((1, 3), "B"), ResultParts::Whole("ABC".to_owned()));
     calendar.write(|calendar| calendar.remove_result_parts("r")).unwrap();
     assert_eq!(place.number("SELECT count(*) FROM fleet_result_part"), 0.0);
+}
+
+fn unfinished_results_make_room_for_others(place: &TestPlace) {
+    let mut calendar = calendar(place);
+    let mut add = |run: &str, part: u32, now: i64| {
+        let one = |calendar: &mut CalendarTransaction<'_>| {
+            calendar.add_result_part(("a", run), (part, 3), &format!("{run}{part}"), at(now))
+        };
+        calendar.write(one).unwrap()
+    };
+    for (run, now) in [("9", 1), ("8", 2), ("7", 3), ("6", 4)] {
+        assert_eq!(add(run, 0, now), ResultParts::Kept);
+    }
+    assert_eq!(add("9", 1, 5), ResultParts::Kept);
+    // In the place of 8, which was not continued for the longest time.
+    assert_eq!(add("5", 0, 6), ResultParts::Kept);
+    assert_eq!(add("9", 2, 7), ResultParts::Whole("909192".to_owned()));
+    assert_eq!(place.number("SELECT count(*) FROM fleet_result_part WHERE run = '8'"), 0.0);
+    assert_eq!(place.number("SELECT count(DISTINCT run) FROM fleet_result_part"), 4.0);
+    // Those of another agent do not count.
+    let other =
+        |calendar: &mut CalendarTransaction<'_>| calendar.add_result_part(("b", "1"), (0, 3), "half", at(8));
+    calendar.write(other).unwrap();
+    assert_eq!(place.number("SELECT count(DISTINCT run) FROM fleet_result_part"), 5.0);
 }
 
 fn a_calendar_of_the_first_format_is_brought_up_to_date(place: &TestPlace) {

@@ -38,6 +38,10 @@ impl SendingResult {
         let count = parts.len();
         Self { parts, sent: vec![None; count], arrived: vec![false; count] }
     }
+
+    fn has_begun(&self) -> bool {
+        self.sent.iter().any(Option::is_some)
+    }
 }
 
 /// A result that is not stored yet.
@@ -156,7 +160,10 @@ impl ResultOutbox {
         });
         let mut gone = Vec::new();
         let mut messages = Vec::new();
-        for (run, one) in self.waiting.iter_mut().take(RESULTS_AT_ONCE) {
+        // Those that have begun come first: the calendar keeps the parts of a few results only.
+        let mut next: Vec<_> = self.waiting.iter_mut().collect();
+        next.sort_by_key(|(_, one)| !one.sending.as_ref().is_some_and(SendingResult::has_begun));
+        for (run, one) in next.into_iter().take(RESULTS_AT_ONCE) {
             let sending = match &mut one.sending {
                 Some(sending) => sending,
                 None => {
@@ -210,4 +217,64 @@ impl SendingResult {
 
 fn file(kind: &str, run: &str) -> String {
     format!("{kind}{run}")
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::calendar::{CalendarRunState, UnixTime};
+
+    use super::super::DiskFolder;
+    use super::*;
+
+    /// A result in several parts: its log cannot be compressed much.
+    fn large_result(seed: u64) -> ResultDocument {
+        let mut random = seed;
+        let mut letter = || {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            char::from(b'0' + (random >> 58) as u8)
+        };
+        let log: String = (0..2_000_000).map(|_| letter()).collect();
+        ResultDocument {
+            state: CalendarRunState::Finished,
+            reason: "".into(),
+            result: None,
+            begun: Some(UnixTime::from_ms(1)),
+            ended: UnixTime::from_ms(2),
+            log: log.into(),
+        }
+    }
+
+    #[test]
+    fn results_that_have_begun_are_sent_before_others() {
+        let path = tempfile::tempdir().unwrap();
+        let mut folder = DiskFolder::open(path.path()).unwrap();
+        let mut outbox = ResultOutbox::default();
+        let keep = |outbox: &mut ResultOutbox, run: &str, folder: &mut DiskFolder| {
+            outbox.keep(run, &large_result(1), folder).unwrap();
+        };
+        let sent = |outbox: &mut ResultOutbox, seconds: u64, folder: &mut DiskFolder| {
+            let messages = outbox.due("a", Span::from_secs(seconds), folder);
+            let runs = messages.into_iter().filter_map(|message| match message {
+                FleetAgentMessage::Result(part) => Some(part.run.to_string()),
+                FleetAgentMessage::Report(_) => None,
+            });
+            let mut runs: Vec<String> = runs.collect();
+            runs.dedup();
+            runs
+        };
+        for run in ["8", "9"] {
+            keep(&mut outbox, run, &mut folder);
+        }
+        assert_eq!(sent(&mut outbox, 1, &mut folder), ["8", "9"]);
+        for run in ["1", "2"] {
+            keep(&mut outbox, run, &mut folder);
+        }
+        assert_eq!(sent(&mut outbox, 1 + 10, &mut folder), ["8", "9"]);
+        // One is stored, and the next one begins.
+        let parts = outbox.waiting.get("8").unwrap().sending.as_ref().unwrap().parts.clone();
+        assert!(parts.len() > PARTS_AT_ONCE, "{}", parts.len());
+        let digest = ResultDigest::of(parts.iter().map(ResultPartText::as_str));
+        outbox.stored("8", (None, &digest), Span::from_secs(12), &mut folder);
+        assert_eq!(sent(&mut outbox, 1 + 20, &mut folder), ["9", "1"]);
+    }
 }

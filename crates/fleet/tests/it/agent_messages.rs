@@ -96,13 +96,18 @@ fn results_full_of_what_nobody_knows_are_not_read_one_after_the_other_in_one_tra
 fn parts_of_results_that_never_become_whole_are_bounded() {
     let mut fleet = PlayedFleet::new(&text("1h", ""), &["a"]);
     fleet.tick(1);
-    let mut kept = 0;
-    for n in 0..50 {
-        let part = json!({"type":"result","agent":"a","run":format!("unknown{n}"),"part":0,"parts":512,"content":"x".repeat(256 << 10)});
-        let actions = fleet.hear("a", &part, 2).unwrap();
-        kept += actions.len();
-    }
-    assert_eq!(kept, 4, "no more than four unfinished results of an agent are kept");
+    let mut send = |n: i64, part: u32| {
+        let part = json!({"type":"result","agent":"a","run":format!("unknown{n}"),"part":part,"parts":2,"content":"x".repeat(256 << 10)});
+        fleet.hear("a", &part, 2 + n).unwrap().len()
+    };
+    // That a part is stored is said, and a whole result that nobody can read is dropped.
+    assert_eq!((0..50).map(|n| send(n, 0)).sum::<usize>(), 50, "the newest ones are always taken");
+    assert_eq!(
+        (46..50).map(|n| send(n, 1)).sum::<usize>(),
+        0,
+        "four unfinished results of an agent are kept"
+    );
+    assert_eq!((0..46).map(|n| send(n, 1)).sum::<usize>(), 46, "the others made room for them");
 }
 
 #[test]

@@ -137,7 +137,6 @@ impl ReportWork<'_, '_> {
         let (agent, id) = (part.agent.to_string(), part.run.clone());
         let parts = (part.part, part.parts);
         match self.calendar.add_result_part((&agent, &id), parts, &part.content, self.now)? {
-            ResultParts::Refused => {}
             ResultParts::Kept => {
                 let digest = ResultDigest::of([part.content.as_str()]);
                 self.done.push(Heard::Part { agent, run: id, part: part.part, digest });
