@@ -3,6 +3,7 @@
 //! A thread that serves one connection with one small request under way waits in the receive call itself, because each
 //! further call would be a part of the result. All others wait with poll or epoll, or not at all if they spin.
 
+mod last_responses;
 mod reconnect;
 mod requests;
 mod responses;

@@ -1,8 +1,5 @@
 //! Makes requests over the connections or sockets of the flow, and counts how long the responses take.
 
-#[cfg(test)]
-mod tests;
-
 use std::collections::VecDeque;
 use std::net::{TcpStream, UdpSocket};
 use std::time::Duration;
@@ -11,6 +8,7 @@ use linerate_sock::handle::{AsFd, BorrowedFd};
 use linerate_sock::stream::{recv, send, set_nonblocking, set_recv_timeout};
 use linerate_sock::{Mono, Moved, SockError, clock, queues};
 
+use super::last_responses::last_response;
 use super::schedule::{RequestSchedule, TIMER_SLACK_NS};
 use super::wait::SocketWait;
 use super::{MAX_CALLS_PER_TURN, SPINS_PER_LOOK, TransactionBuffers, ended, is_direct, share};
@@ -22,12 +20,6 @@ use crate::transactions::{TransactionCounters, TransactionSetup};
 
 /// A datagram that was not answered within this time is lost.
 const DATAGRAM_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long the pump waits for responses after its last request if none arrives.
-const LAST_RESPONSES: Duration = Duration::from_secs(2);
-/// The same if responses arrive.
-const LONGEST_LAST_RESPONSES: Duration = Duration::from_secs(20);
-/// The same after an order to stop: less than both ends of a dialogue wait for stopped flows.
-const LAST_RESPONSES_AFTER_STOP: Duration = Duration::from_secs(5);
 /// Most requests under way on all streams of a flow with a request rate: what is due after them waits, and its time
 /// counts.
 const MAX_UNDER_WAY: usize = 1 << 16;
@@ -127,13 +119,6 @@ impl RequestTask<'_> {
             self.counters.time(now.since(begun).as_nanos() as u64);
         }
     }
-}
-
-/// Until when responses are waited for after the last request, which began at `closed`. Requests could begin `until` then,
-/// unless they were stopped.
-fn last_response(closed: Mono, until: Mono, last_arrival: Mono) -> Mono {
-    let longest = if closed < until { LAST_RESPONSES_AFTER_STOP } else { LONGEST_LAST_RESPONSES };
-    (closed.max(last_arrival) + LAST_RESPONSES).min(closed + longest)
 }
 
 impl RequestSocket<'_> {
