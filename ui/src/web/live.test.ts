@@ -1,6 +1,18 @@
 import { expect, test } from "vitest";
 import { extent } from "../charts/data";
-import { chartOf, type Frame, fromSnapshot, type LiveFlow, latest, progress, stage, withFrame } from "./live";
+import {
+  chartOf,
+  type Frame,
+  fromSnapshot,
+  type Live,
+  type LiveFlow,
+  latest,
+  MAX_POINTS,
+  progress,
+  type Series,
+  stage,
+  withFrame,
+} from "./live";
 
 const flow = (more: Partial<LiveFlow> = {}): LiveFlow => ({
   flow: 0,
@@ -68,6 +80,68 @@ test("folding does not change what was folded before", () => {
   withFrame(one, frame({ at_seconds: 2, flows: [flow({ bitrate_bps: 2 })] }));
   expect(one.series[0]?.at_seconds).toEqual([1]);
 });
+
+/** A test that goes on from one second to another, with frames of which each has its time as its values. */
+function measured(live: Live, from: number, to: number): Live {
+  let now = live;
+  for (let at_seconds = from; at_seconds <= to; at_seconds += 1) {
+    const values = { bitrate_bps: at_seconds, srtt_ns: at_seconds, retransmits: at_seconds };
+    now = withFrame(now, frame({ at_seconds, flows: [flow(values)] }));
+    const points = now.series[0]?.at_seconds.length ?? 0;
+    if (points > MAX_POINTS) throw new Error(`${points} points at ${at_seconds} s`);
+    if (now.series[0]?.at_seconds.at(-1) !== at_seconds) throw new Error(`not up to ${at_seconds} s`);
+  }
+  return now;
+}
+
+/** For tests of many frames on a busy machine. */
+const LONG_MS = 30_000;
+
+/** The times between the points of a series, without that before the newest one, which is there until the next. */
+function gaps({ at_seconds: times }: Series): number[] {
+  return times.slice(1, -1).map((at, before) => at - (times[before] ?? 0));
+}
+
+test(
+  "a long test keeps its course in few points, the newest of them with each frame",
+  () => {
+    const [series] = measured(empty, 1, 40_000).series;
+    if (!series) throw new Error("no series");
+    const times = series.at_seconds;
+    expect(times.length).toBeGreaterThan(MAX_POINTS / 4);
+    expect(times[0]).toBeLessThan(40);
+    expect(Math.min(...gaps(series))).toBeGreaterThan(0);
+    expect(Math.max(...gaps(series))).toBeLessThan(40);
+    // Each value stays with its time.
+    expect([series.bitrate_bps, series.srtt_ns, series.retransmits]).toEqual([times, times, times]);
+  },
+  LONG_MS,
+);
+
+test("a test of ordinary length keeps every point", () => {
+  expect(measured(empty, 1, MAX_POINTS).series[0]?.at_seconds.length).toBe(MAX_POINTS);
+});
+
+test(
+  "what follows the snapshot of a long test is as far apart as the points of the snapshot",
+  () => {
+    const times = Array.from({ length: 4000 }, (_, at) => 20 * (at + 1));
+    const series = [{ flow: 0, at_seconds: times, bitrate_bps: times, srtt_ns: times, retransmits: times }];
+    const long = fromSnapshot({ frame: frame({ at_seconds: 80_000 }), series });
+    const soon = measured(long, 80_001, 80_400).series[0];
+    expect(soon?.at_seconds.length).toBeLessThan(4030);
+    expect(Math.max(...(soon?.at_seconds.slice(4000) ?? []))).toBe(80_400);
+    const later = measured(long, 80_001, 90_000).series[0];
+    expect(later && Math.max(...gaps(later))).toBeLessThanOrEqual(40);
+    // And a snapshot after a lost connection.
+    const again = fromSnapshot(
+      { frame: frame({ at_seconds: 80_000 }), series },
+      measured(long, 80_001, 80_400),
+    );
+    expect(again.series[0]?.at_seconds).toEqual(times);
+  },
+  LONG_MS,
+);
 
 test("the time axis reaches to the expected end from the start and never shrinks", () => {
   const first = fromSnapshot({ frame: frame({ at_seconds: 0.4, left_seconds: 20 }), series: [] });

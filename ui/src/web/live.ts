@@ -49,6 +49,8 @@ export interface Series {
   bitrate_bps: Values;
   srtt_ns: Values;
   retransmits: Values;
+  /** Least time between two points, in seconds, once there were too many of them; the newest point may be nearer. */
+  gap?: number;
 }
 
 export interface Live {
@@ -66,9 +68,15 @@ export interface Snapshot {
   sizes?: Size[];
 }
 
+/** Points after which every second one is dropped, as the server does: a test of a day stays small. */
+export const MAX_POINTS = 4096;
+/** Part of the least time between two points after which a point is not early: frames come a little too soon or late. */
+const EARLY = 0.9;
+
 /** The whole of a run so far, at the beginning of a stream: replaces what was known. */
 export function fromSnapshot(snapshot: Snapshot, before?: Live): Live {
-  const { frame, series, sizes = [] } = snapshot;
+  const { frame, sizes = [] } = snapshot;
+  const series = snapshot.series.map(asSpaced);
   const last = Math.max(0, ...series.map(({ at_seconds }) => at_seconds.at(-1) ?? 0));
   return { frame, series, sizes, reach: Math.max(before?.reach ?? 0, last, expected(frame)) };
 }
@@ -88,17 +96,55 @@ export function withFrame(live: Live, frame: Frame): Live {
     };
     // The time of an axis ascends.
     if (frame.at_seconds <= (old.at_seconds.at(-1) ?? Number.NEGATIVE_INFINITY)) continue;
-    const grown: Series = {
-      flow: flow.flow,
-      at_seconds: [...old.at_seconds, frame.at_seconds],
-      bitrate_bps: [...old.bitrate_bps, flow.bitrate_bps],
-      srtt_ns: [...old.srtt_ns, flow.srtt_ns ?? null],
-      retransmits: [...old.retransmits, flow.retransmits ?? null],
-    };
+    const grown = withPoint(old, frame.at_seconds, flow);
     if (at < 0) series.push(grown);
     else series[at] = grown;
   }
   return { ...live, frame, series, reach: Math.max(live.reach, frame.at_seconds, expected(frame)) };
+}
+
+/** One more point. One that follows its predecessor early is only shown until the next one comes. */
+function withPoint(series: Series, at_seconds: number, flow: LiveFlow): Series {
+  const { at_seconds: times, gap } = series;
+  const [last, before] = [times.at(-1), times.at(-2)];
+  const isEarly =
+    gap !== undefined && last !== undefined && before !== undefined && last - before < EARLY * gap;
+  const kept = !isEarly && times.length >= MAX_POINTS ? halved(series) : series;
+  const append = <T>(values: T[], value: T): T[] => {
+    const grown = values.slice(0, isEarly ? -1 : undefined);
+    grown.push(value);
+    return grown;
+  };
+  return {
+    ...kept,
+    at_seconds: append(kept.at_seconds, at_seconds),
+    bitrate_bps: append(kept.bitrate_bps, flow.bitrate_bps ?? null),
+    srtt_ns: append(kept.srtt_ns, flow.srtt_ns ?? null),
+    retransmits: append(kept.retransmits, flow.retransmits ?? null),
+  };
+}
+
+/** Every second point of a series, the last one among them; further points are as far apart as those that remain. */
+function halved(series: Series): Series {
+  const odd = series.at_seconds.length % 2;
+  const half = <T>(values: T[]): T[] => values.filter((_, at) => at % 2 !== odd);
+  return spaced({
+    ...series,
+    at_seconds: half(series.at_seconds),
+    bitrate_bps: half(series.bitrate_bps),
+    srtt_ns: half(series.srtt_ns),
+    retransmits: half(series.retransmits),
+  });
+}
+
+/** A series of a snapshot. The server may have dropped points of a long one: what follows is as far apart. */
+const asSpaced = (series: Series): Series =>
+  series.at_seconds.length > MAX_POINTS / 2 ? spaced(series) : series;
+
+/** A series whose further points are as far apart as its present ones in the mean. */
+function spaced(series: Series): Series {
+  const { at_seconds: times } = series;
+  return { ...series, gap: ((times.at(-1) ?? 0) - (times[0] ?? 0)) / (times.length - 1) };
 }
 
 /** The time at which the run ends, as far as it is known, rounded up to whole seconds so that it seldom changes. */
