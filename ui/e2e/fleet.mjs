@@ -93,6 +93,7 @@ async function change() {
   begin("pause");
   await row.getByRole("button", { name: "Pause" }).click();
   await row.getByText("paused", { exact: true }).waitFor();
+  await page.getByText("it is paused").waitFor();
   await page.reload();
   await page.getByText("it is paused").waitFor();
   await page.getByText("(1 paused)").waitFor();

@@ -87,7 +87,9 @@ function Overview({ all, round, onChange }: { all: Everything; round: number; on
       {meshes.meshes.map((mesh) => (
         <Grid key={mesh.mesh} mesh={mesh} />
       ))}
-      {mesh && from && to && <CellHistory mesh={mesh} from={from} to={to} round={round} />}
+      {mesh && from && to && (
+        <CellHistory key={`${mesh} ${from} ${to}`} mesh={mesh} from={from} to={to} round={round} />
+      )}
       <Hosts agents={fleet.agents} />
       {agents.agents.length > 0 && <Agents agents={agents.agents} />}
       <Schedules
@@ -95,6 +97,7 @@ function Overview({ all, round, onChange }: { all: Everything; round: number; on
         runs={schedules.runs}
         hosts={fleet.agents.map(({ name }) => name)}
         open={open}
+        round={round}
         onChange={onChange}
       />
     </>
@@ -316,10 +319,11 @@ interface SchedulesProps {
   runs: CalendarRun[];
   hosts: string[];
   open: string | null;
+  round: number;
   onChange: () => void;
 }
 
-function Schedules({ schedules, runs, hosts, open, onChange }: SchedulesProps) {
+function Schedules({ schedules, runs, hosts, open, round, onChange }: SchedulesProps) {
   const { can } = useVisitor();
   const [problem, setProblem] = useProblem();
   const [toRemove, setToRemove] = useState("");
@@ -432,7 +436,7 @@ function Schedules({ schedules, runs, hosts, open, onChange }: SchedulesProps) {
           And {schedules.length - MAX_SCHEDULES} more: <code>linerate schedule list</code> has all of them.
         </p>
       )}
-      {open && <WhyNot name={open} />}
+      {open && <WhyNot key={open} name={open} round={round} />}
       {can("admin") && (
         <NewSchedule
           hosts={hosts}
@@ -469,9 +473,9 @@ function Schedules({ schedules, runs, hosts, open, onChange }: SchedulesProps) {
   );
 }
 
-/** Why a schedule does not measure now. */
-function WhyNot({ name }: { name: string }) {
-  const { value, problem } = useLoad(name, () => getWhy(name));
+/** Why a schedule does not measure now, asked again with everything else: the answer is soon out of date. */
+function WhyNot({ name, round }: { name: string; round: number }) {
+  const { value, problem } = useLoad(`${name} ${round}`, () => getWhy(name));
   if (problem)
     return (
       <p class="trouble" role="alert">
