@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { getRuns, type RunRow } from "./api";
 import { useCurrentRuns, useLoad, useProblem } from "./load";
 import { comparePath, navigate, runPath, useAddress } from "./router";
+import { asLong, type RunList, withFirstPage, withNextPage } from "./runList";
 import { TagList } from "./Tags";
 import { CAUSES, NOTHING, rate, WORLDS, when, words } from "./words";
 
@@ -28,15 +29,26 @@ export function HistoryPage() {
     if (value) query.set(filter, value);
   }
   const filtered = query.size > 1;
-  const first = useLoad(`${query} ${JSON.stringify(currentRuns ?? null)}`, () => getRuns(query));
-  const [more, setMore] = useState<{ runs: RunRow[]; next?: string }>();
+  const asked = String(query);
+  const latest = useRef(asked);
+  latest.current = asked;
+  const first = useLoad(`${asked} ${JSON.stringify(currentRuns ?? null)}`, async () => ({
+    query: asked,
+    page: await getRuns(query),
+  }));
+  // Until there is an answer, the runs of the filters before.
+  const [list, setList] = useState<RunList>();
   const [problem, setProblem] = useProblem();
-  useEffect(() => setMore(undefined), [String(query)]);
+  useEffect(() => {
+    const { query, page } = first.value ?? {};
+    if (query !== undefined && page) setList((list) => withFirstPage(list, query, page));
+  }, [first.value]);
+  useEffect(() => setProblem(undefined), [asked]);
   useEffect(() => {
     document.title = "History · linerate";
   }, []);
-  const runs = unique([...(first.value?.runs ?? []), ...(more?.runs ?? [])]);
-  const next = more ? more.next : first.value?.next;
+  const runs = list?.runs ?? [];
+  const isCurrent = list?.query === asked;
   const selection: Selection = {
     before: searchParams.getAll("select"),
     after: searchParams.getAll("with"),
@@ -53,13 +65,15 @@ export function HistoryPage() {
     navigate(address.size > 0 ? `/history?${address}` : "/history", true);
   };
   const loadMore = async () => {
-    if (!next) return;
+    const after = list?.next;
+    if (after === undefined) return;
+    setList(list && asLong(list));
     try {
-      const page = await getRuns(new URLSearchParams([...query, ["after", next]]));
-      setMore({ ...page, runs: [...(more?.runs ?? []), ...page.runs] });
-      setProblem(undefined);
+      const page = await getRuns(new URLSearchParams([...query, ["after", after]]));
+      setList((list) => list && withNextPage(list, asked, after, page));
+      if (latest.current === asked) setProblem(undefined);
     } catch (error) {
-      setProblem(error);
+      if (latest.current === asked) setProblem(error);
     }
   };
   const trouble = problem ?? first.problem;
@@ -72,16 +86,16 @@ export function HistoryPage() {
           {trouble.text}
         </p>
       )}
-      {first.value && runs.length === 0 && (
+      {isCurrent && runs.length === 0 && (
         <p>
           {filtered ? "No run matches these filters. " : "Nothing was measured yet. "}
           {filtered ? <a href="/history">Show all runs</a> : <a href="/">Start a test</a>}
         </p>
       )}
       {runs.length > 0 && <Rows runs={runs} selection={selection} onSelect={select} />}
-      {next && (
+      {list?.next !== undefined && (
         <p class="actions">
-          <button type="button" onClick={loadMore}>
+          <button type="button" onClick={loadMore} disabled={!isCurrent}>
             More
           </button>
         </p>
@@ -89,11 +103,6 @@ export function HistoryPage() {
       <CompareBar runs={runs} selection={selection} onSelect={select} />
     </div>
   );
-}
-
-function unique(runs: RunRow[]): RunRow[] {
-  const seen = new Set<string>();
-  return runs.filter(({ id }) => !seen.has(id) && seen.add(id));
 }
 
 function Filters() {

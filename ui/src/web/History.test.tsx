@@ -1,0 +1,84 @@
+import { afterEach, expect, test, vi } from "vitest";
+import { type CurrentRuns, getRuns, type RunRow } from "./api";
+import { type FakePage, openPage, settle } from "./fakePage";
+import { HistoryPage } from "./History";
+import { navigate } from "./router";
+import type { RunPage } from "./runList";
+import { listen } from "./stream";
+
+vi.mock("./api");
+vi.mock("./stream");
+
+const PAGE = 50;
+
+let page: FakePage;
+/** The numbers of the archived runs. */
+let archive: number[] = [];
+
+const run = (number: number): RunRow => ({ id: `id-${number}`, state: "ended", target: `host-${number}.` });
+
+/** The answer of the server, which knows no filters. */
+function answer(query: URLSearchParams): RunPage {
+  const after = Number(query.get("after") ?? Number.POSITIVE_INFINITY);
+  const later = archive.filter((number) => number < after).reverse();
+  const next = later.length > PAGE ? { next: String(later[PAGE - 1]) } : {};
+  return { runs: later.slice(0, PAGE).map(run), ...next };
+}
+
+/** The message that some runs are current. */
+async function tell(current: CurrentRuns): Promise<void> {
+  for (const [, listener] of vi.mocked(listen).mock.calls) listener.message("runs", current);
+  await settle();
+}
+
+async function openHistory(runs: number, address = "/history"): Promise<void> {
+  archive = Array.from({ length: runs }, (_, at) => at + 1);
+  vi.mocked(getRuns).mockImplementation(async (query) => answer(query));
+  vi.mocked(listen).mockReturnValue(() => undefined);
+  page = await openPage(address, <HistoryPage />);
+}
+
+afterEach(() => {
+  page.close();
+  vi.resetAllMocks();
+});
+
+const shown = (): number[] =>
+  [...page.root.text.matchAll(/host-(\d+)\./g)].map(([, number]) => Number(number));
+
+test("every run stays in the list when one ends after more were shown", async () => {
+  await openHistory(60);
+  expect(shown()).toEqual([...archive].reverse().slice(0, PAGE));
+  await page.root.press("More");
+  expect(shown()).toEqual([...archive].reverse());
+  archive.push(61);
+  await tell({ waiting: [], latest: "id-61" });
+  expect(shown()).toEqual([...archive].reverse());
+});
+
+test("more runs that come late are not added to those of another filter", async () => {
+  await openHistory(60);
+  let arrive = (_: RunPage): void => undefined;
+  vi.mocked(getRuns).mockReturnValueOnce(
+    new Promise((done) => {
+      arrive = done;
+    }),
+  );
+  await page.root.press("More");
+  archive = [3];
+  navigate("/history?tag=rack-4", true);
+  await settle();
+  expect(shown()).toEqual([3]);
+  arrive({ runs: [run(2), run(1)] });
+  await settle();
+  expect(shown()).toEqual([3]);
+});
+
+test("that nothing was measured is not said of a filter without runs that was taken away", async () => {
+  await openHistory(0, "/history?tag=rack-4");
+  expect(page.root.text).toContain("No run matches these filters.");
+  vi.mocked(getRuns).mockReturnValue(new Promise(() => undefined));
+  navigate("/history", true);
+  await settle();
+  expect(page.root.text).not.toContain("Nothing was measured yet.");
+});
