@@ -82,3 +82,36 @@ test("that nothing was measured is not said of a filter without runs that was ta
   await settle();
   expect(page.root.text).not.toContain("Nothing was measured yet.");
 });
+
+const value = (id: string): string => page.root.withId(id).value;
+
+test("letters that were typed into a filter stay when something else is shown anew", async () => {
+  await openHistory(60);
+  await page.root.type("name", "lab");
+  archive.push(61);
+  await tell({ waiting: [], latest: "id-61" });
+  expect([value("name"), page.address()]).toEqual(["lab", "/history"]);
+  await page.root.type("name", "lab ");
+  await vi.advanceTimersByTimeAsync(1000);
+  expect([value("name"), page.address()]).toEqual(["lab ", "/history?name=lab"]);
+});
+
+test("two filters that are typed one after the other both take effect", async () => {
+  await openHistory(60);
+  await page.root.type("name", "lab");
+  await page.root.type("tag", "rack-4");
+  await vi.advanceTimersByTimeAsync(1000);
+  expect([value("name"), value("tag")]).toEqual(["lab", "rack-4"]);
+  expect(page.address()).toBe("/history?name=lab&tag=rack-4");
+  // All runs again, by a link.
+  navigate("/history");
+  await settle();
+  expect([value("name"), value("tag")]).toEqual(["", ""]);
+});
+
+test("a filter takes effect at once when its field is left", async () => {
+  await openHistory(60);
+  await page.root.type("name", "lab");
+  page.root.withId("name").dispatchEvent(new Event("change"));
+  expect(page.address()).toBe("/history?name=lab");
+});

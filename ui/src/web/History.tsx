@@ -2,6 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { getRuns, type RunRow } from "./api";
+import { useDrafts } from "./drafts";
 import { useCurrentRuns, useLoad, useProblem } from "./load";
 import { comparePath, navigate, runPath, useAddress } from "./router";
 import { asLong, type RunList, withFirstPage, withNextPage } from "./runList";
@@ -11,8 +12,6 @@ import { CAUSES, NOTHING, rate, WORLDS, when, words } from "./words";
 const PAGE = "50";
 const FILTERS = ["target", "name", "verdict", "world", "tag", "since", "until"] as const;
 type Filter = (typeof FILTERS)[number];
-/** Pause in typing after which a filter takes effect. */
-const TYPING_MS = 300;
 
 /** The groups of a comparison, as the address has them. */
 interface Selection {
@@ -107,27 +106,23 @@ export function HistoryPage() {
 
 function Filters() {
   const { searchParams } = useAddress();
-  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  const fields = useDrafts(searchParams, (query) =>
+    navigate(query.size > 0 ? `/history?${query}` : "/history", true),
+  );
   const set = (filter: Filter, value: string) => {
-    const address = new URLSearchParams(location.search);
-    if (value.trim()) address.set(filter, value.trim());
-    else address.delete(filter);
-    navigate(address.size > 0 ? `/history?${address}` : "/history", true);
+    fields.type(filter, value);
+    fields.flush();
   };
-  const soon = (filter: Filter, value: string) => {
-    clearTimeout(timer.current);
-    timer.current = setTimeout(() => set(filter, value), TYPING_MS);
-  };
-  useEffect(() => () => clearTimeout(timer.current), []);
   const given = (filter: Filter) => searchParams.get(filter) ?? "";
   const text = (filter: Filter, label: string) => (
     <div class="field">
       <label for={filter}>{label}</label>
       <input
         id={filter}
-        value={given(filter)}
+        value={fields.text(filter)}
         autocomplete="off"
-        onInput={(event) => soon(filter, event.currentTarget.value)}
+        onInput={(event) => fields.type(filter, event.currentTarget.value)}
+        onChange={fields.flush}
       />
     </div>
   );
@@ -137,7 +132,7 @@ function Filters() {
       <input
         id={filter}
         type="date"
-        value={given(filter)}
+        value={fields.text(filter)}
         onInput={(event) => set(filter, event.currentTarget.value)}
       />
     </div>
@@ -145,7 +140,11 @@ function Filters() {
   const choice = (filter: Filter, label: string, any: string, options: [string, string][]) => (
     <div class="field">
       <label for={filter}>{label}</label>
-      <select id={filter} value={given(filter)} onChange={(event) => set(filter, event.currentTarget.value)}>
+      <select
+        id={filter}
+        value={fields.text(filter)}
+        onChange={(event) => set(filter, event.currentTarget.value)}
+      >
         <option value="">{any}</option>
         {options.map(([value, label]) => (
           <option key={value} value={value}>

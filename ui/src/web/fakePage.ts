@@ -98,6 +98,14 @@ export class FakeElement extends FakeNode {
     return found;
   }
 
+  /** Types into the field in it with this id. */
+  type(id: string, text: string): Promise<void> {
+    const field = this.withId(id);
+    field.value = text;
+    field.dispatchEvent(new Event("input"));
+    return settle();
+  }
+
   /** Presses the button in it that has this text. */
   press(text: string): Promise<void> {
     const button = this.all("button").find((one) => one.text === text);
