@@ -2,17 +2,20 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { bytes, octets } from "../units";
-import { getRun, liveUrl, type Result, type Run } from "./api";
+import { type CurrentRuns, getRun, getRuns, liveUrl, type Result, type Run } from "./api";
 import { Value } from "./Live";
 import { type Live, type LiveFlow, latest, progress, stage } from "./live";
 import { type LivePlan, planStage } from "./livePlan";
 import { useCurrentRuns, useVisitor } from "./load";
+import { newestEnded } from "./runList";
 import { listen, useLostSince } from "./stream";
 import { type Watched, withMessage } from "./watched";
 import { ARROWS, clock, NOTHING, plural, rate, time, when } from "./words";
 
 /** The most flows that fit beside each other. */
 const MAX_FLOWS = 2;
+/** Newest runs of the archive among which one that has ended is looked for: a server that stops cuts off its run. */
+const RECENT = "10";
 
 export function Kiosk() {
   const { session } = useVisitor();
@@ -20,8 +23,10 @@ export function Kiosk() {
   const since = useLostSince();
   const [seen, setSeen] = useState<Watched>();
   const [run, setRun] = useState<Run>();
+  const archived = useArchived(currentRuns);
   const running = currentRuns?.running;
-  const shown = running ?? currentRuns?.latest;
+  const shown = running ?? currentRuns?.latest ?? archived?.run;
+  const isEmpty = archived !== undefined && shown === undefined;
   useEffect(() => {
     document.title = "Kiosk · linerate";
     const { classList } = document.documentElement;
@@ -52,8 +57,9 @@ export function Kiosk() {
     };
   }, [shown, running]);
   const now = running ? seen : undefined;
-  const result = running ? undefined : run?.result;
-  const known = running && run?.id !== running ? undefined : run;
+  const ended = running || isEmpty ? undefined : run;
+  const result = ended?.result;
+  const known = running ? (run?.id === running ? run : undefined) : ended;
   return (
     <main class="kiosk-page">
       <header>
@@ -66,13 +72,34 @@ export function Kiosk() {
       {now?.live && <Measuring live={now.live} />}
       {now?.plan && <Plan plan={now.plan} />}
       {result && <Latest result={result} />}
-      {!running && run?.problem && <p class="statement bad">{run.problem}</p>}
-      {!running && run?.kind === "plan" && !run.problem && (
+      {ended?.problem && <p class="statement bad">{ended.problem}</p>}
+      {ended?.kind === "plan" && !ended.problem && (
         <p class="statement">The plan has ended; its results are in the history.</p>
       )}
-      {currentRuns && !shown && <p class="statement">Nothing was measured yet.</p>}
+      {isEmpty && <p class="statement">Nothing was measured yet.</p>}
     </main>
   );
+}
+
+/**
+ * The newest run of the archive that has ended, for a server that knows of none since its start; undefined before the
+ * answer, or if it is not needed.
+ */
+function useArchived(currentRuns: CurrentRuns | undefined): { run: string | undefined } | undefined {
+  const [found, setFound] = useState<{ run: string | undefined }>();
+  const isNeeded = currentRuns !== undefined && !currentRuns.running && !currentRuns.latest;
+  useEffect(() => {
+    if (!isNeeded) return setFound(undefined);
+    let wanted = true;
+    getRuns(new URLSearchParams({ limit: RECENT })).then(
+      ({ runs }) => wanted && setFound({ run: newestEnded(runs) }),
+      () => undefined,
+    );
+    return () => {
+      wanted = false;
+    };
+  }, [currentRuns]);
+  return isNeeded ? found : undefined;
 }
 
 function title(host: string, run: Run | undefined): string {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { RunRow } from "./api";
-import { asLong, type RunList, type RunPage, withFirstPage, withNextPage } from "./runList";
+import { asLong, newestEnded, type RunList, type RunPage, withFirstPage, withNextPage } from "./runList";
 
 const QUERY = "limit=50";
 const PAGE = 50;
@@ -87,4 +87,9 @@ test("a page that is on its way is added also if the first page was read again m
   const list = withFirstPage(asLong(listOf(upTo(60))), QUERY, page(upTo(61)));
   expect(list.next).toBe("11");
   expect(numbers(withNextPage(list, QUERY, "11", page(upTo(61), 11)))).toEqual(descending(61, 1));
+});
+
+test("the newest run that has ended is neither one that waits nor one that was cut off", () => {
+  expect(newestEnded([run(4, "waiting"), run(3, "unfinished"), run(2), run(1)])).toBe("run-2");
+  expect(newestEnded([run(4, "waiting")])).toBeUndefined();
 });

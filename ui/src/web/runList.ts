@@ -45,6 +45,10 @@ export function withNextPage(list: RunList, query: string, after: string, page: 
   return { query, isLong: true, ...page, runs: unique([...list.runs, ...page.runs]) };
 }
 
+/** The newest run of a list that has ended. */
+export const newestEnded = (runs: RunRow[]): string | undefined =>
+  runs.find(({ state }) => state === "ended")?.id;
+
 function unique(runs: RunRow[]): RunRow[] {
   const seen = new Set<string>();
   return runs.filter(({ id }) => !seen.has(id) && seen.add(id));
