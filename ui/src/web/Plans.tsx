@@ -35,24 +35,28 @@ upload = true
 values = ["64K", "256K", "1M"]
 `;
 
+/** A plan in the editor. */
+interface OpenedPlan {
+  name: string;
+  /** The text before any change. */
+  original: string;
+  text: string;
+}
+
 export function PlansPage() {
   const address = useAddress();
   const name = address.searchParams.get("plan") ?? "";
   const typed = address.searchParams.getAll("set").join("\n");
   const { value: known, problem: unlisted } = useLoad("plans", getPlans);
-  const [text, setText] = useState<string>();
+  const [opened, setOpened] = useState<OpenedPlan>();
   const [problem, setProblem] = useProblem();
-  const [original, setOriginal] = useState("");
   useEffect(() => {
     document.title = "Plans · linerate";
   }, []);
   useEffect(() => {
     let wanted = true;
-    const show = (fresh: string) => {
-      if (!wanted) return;
-      setOriginal(fresh);
-      setText(kept(name) ?? fresh);
-    };
+    setProblem(undefined);
+    const show = (original: string) => wanted && setOpened({ name, original, text: kept(name) ?? original });
     if (name === "") show(OWN);
     else
       getPlan(name).then(
@@ -69,8 +73,10 @@ export function PlansPage() {
     for (const line of settings === "" ? [] : settings.split("\n")) query.append("set", line);
     navigate(query.size > 0 ? `/plans?${query}` : "/plans", replace);
   };
+  // Not under the name of another one, which is on its way.
+  const { text, original = "" } = opened?.name === name ? opened : {};
   const change = (text: string) => {
-    setText(text);
+    setOpened({ name, original, text });
     keep(name, text === original ? undefined : text);
   };
   const settings = settingsOf(typed);
@@ -100,11 +106,7 @@ export function PlansPage() {
             name="plan"
             value={name}
             options={options}
-            onChange={(plan) => {
-              setText(undefined);
-              setProblem(undefined);
-              goTo(plan, "", false);
-            }}
+            onChange={(plan) => goTo(plan, "", false)}
           />
           {about !== undefined && <p class="hint">{about}</p>}
         </div>
