@@ -4,6 +4,8 @@ import {
   type EndedTrial,
   flowStage,
   fromPlanSnapshot,
+  type LivePlan,
+  MAX_TRIALS,
   type PlanFrame,
   planStage,
   unseen,
@@ -34,6 +36,24 @@ test("the newest trial is first, and those that were seen before stay", () => {
   expect(next.remarks).toEqual(["late"]);
   expect(unseen(next)).toBe(0);
   expect(withPlanFrame(next, frame({ done: 3 })).trials).toBe(next.trials);
+});
+
+test("a plan of very many trials keeps the newest ones, and those before are counted", () => {
+  let plan: LivePlan | undefined;
+  for (let number = 1; number <= MAX_TRIALS + 300; number += 100) {
+    const trials = Array.from({ length: 100 }, (_, at) => trial(number + at));
+    plan = fromPlanSnapshot({ frame: frame(), trials, remarks: [] }, plan);
+  }
+  expect(plan?.trials.length).toBe(MAX_TRIALS);
+  expect(plan?.trials[0]?.number).toBe(MAX_TRIALS + 300);
+  expect(plan && unseen(plan)).toBe(300);
+});
+
+test("trials that ended while the connection was lost are counted with those before them", () => {
+  const first = fromPlanSnapshot({ frame: frame(), trials: [trial(1), trial(2)], remarks: [] });
+  const next = fromPlanSnapshot({ frame: frame(), trials: [trial(5), trial(6)], remarks: [] }, first);
+  expect(next.trials.map(({ number }) => number)).toEqual([6, 5]);
+  expect(unseen(next)).toBe(4);
 });
 
 test("whoever comes late is told how many trials are not in the list", () => {

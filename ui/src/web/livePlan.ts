@@ -39,12 +39,16 @@ export interface PlanSnapshot {
 /** What is known of a plan that runs; the newest trial is first. */
 export interface LivePlan extends PlanSnapshot {}
 
-/** A snapshot has the last trials only: those that were seen before stay. */
+/** Trials that a page lists at most: a plan may have very many. */
+export const MAX_TRIALS = 1000;
+
+/** A snapshot has the last trials only: those that were seen before stay, unless some between them were not seen. */
 export function fromPlanSnapshot(snapshot: PlanSnapshot, before?: LivePlan): LivePlan {
   const { trials } = snapshot;
   const oldest = trials[0]?.number ?? Number.POSITIVE_INFINITY;
   const earlier = (before?.trials ?? []).filter(({ number }) => number < oldest);
-  return { ...snapshot, trials: [...[...trials].reverse(), ...earlier] };
+  const isGap = trials.length > 0 && earlier[0] !== undefined && earlier[0].number < oldest - 1;
+  return { ...snapshot, trials: [...[...trials].reverse(), ...(isGap ? [] : earlier)].slice(0, MAX_TRIALS) };
 }
 
 /** The next frame. */
