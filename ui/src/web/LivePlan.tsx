@@ -60,7 +60,7 @@ function PlanLab({ name }: { name: string | undefined }) {
   return (
     <details open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>The emulated network, its links and queues</summary>
-      {open && <LiveLab name={known} />}
+      {open && <LiveLab key={known} name={known} />}
       <p class="faint">
         <a href={labPath(known)}>On a page of its own</a>
       </p>

@@ -69,6 +69,7 @@ export class FakeElement extends FakeNode {
   value = "";
   checked = false;
   disabled = false;
+  open = false;
 
   constructor(localName: string) {
     super();
@@ -135,6 +136,8 @@ const VISITOR: Visitor = { session: SESSION, can: () => true, askForToken: () =>
 export interface FakePage {
   root: FakeElement;
   address(): string;
+  /** Shows something else, or the same with other values. */
+  show(content: ComponentChild): Promise<void>;
   /** Leaves the page. */
   close(): void;
 }
@@ -169,15 +172,17 @@ export async function openPage(address: string, content: ComponentChild): Promis
   vi.stubGlobal("innerWidth", 1280);
   for (const name of ["addEventListener", "removeEventListener", "scrollTo"])
     vi.stubGlobal(name, () => undefined);
-  const show = (content: ComponentChild) =>
+  const show = (content: ComponentChild) => {
     render(h(VisitorContext.Provider, { value: VISITOR }, content), root as unknown as Element);
-  show(content);
-  await settle();
+    return settle();
+  };
+  await show(content);
   return {
     root,
     address: () => here.pathname + here.search,
+    show,
     close: () => {
-      show(null);
+      render(null, root as unknown as Element);
       vi.useRealTimers();
       vi.unstubAllGlobals();
     },

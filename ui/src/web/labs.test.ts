@@ -196,3 +196,13 @@ test("the chart has the longest queues, in the order of the ports", () => {
   expect(chart?.panels[0]?.lines[1]?.x).toEqual([-1, -0.5, 0]);
   expect(chart?.panels[0]?.lines[1]?.y).toEqual([0, 0, 300]);
 });
+
+test("what one network has dropped is not counted for another one", () => {
+  const lab = withLabMessage(undefined, "snapshot", pair);
+  const dropping = { ...pair, frame: { up_ns: 10.5e9, ports: [port(0, 3), port(0), port(0), port(0)] } };
+  expect(withLabMessage(lab, "snapshot", dropping)?.drops[0]).toEqual({ all: 3, queue: 3 });
+  expect(withLabMessage(lab, "snapshot", { ...dropping, name: "other" })?.drops[0]).toEqual({
+    all: 0,
+    queue: 0,
+  });
+});

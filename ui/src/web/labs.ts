@@ -76,7 +76,8 @@ const MAX_LINES = 6;
 export function withLabMessage(lab: Lab | undefined, event: string, data: unknown): Lab | undefined {
   if (event === "snapshot") {
     const snapshot = data as LabSnapshot;
-    return { ...snapshot, drops: dropsSince(lab?.frame, snapshot.frame) };
+    const before = lab?.name === snapshot.name ? lab.frame : undefined;
+    return { ...snapshot, drops: dropsSince(before, snapshot.frame) };
   }
   if (event !== "frame" || !lab) return lab;
   const frame = data as LabFrame;
