@@ -13,11 +13,16 @@ const RELOAD_MS = 5000;
 export function LabsPage({ name }: { name?: string }) {
   const { session } = useVisitor();
   const { value, problem, reload } = useLoad("labs", getLabs);
-  // Networks come and go.
+  // Networks come and go. A slow server is not asked again before it has answered: its answer would not count.
   useEffect(() => {
-    const timer = setInterval(() => document.hidden || reload(), RELOAD_MS);
-    return () => clearInterval(timer);
-  }, [reload]);
+    if (!value && !problem) return;
+    let timer = setTimeout(again, RELOAD_MS);
+    function again() {
+      if (document.hidden) timer = setTimeout(again, RELOAD_MS);
+      else reload();
+    }
+    return () => clearTimeout(timer);
+  }, [value, problem, reload]);
   const labs = value?.labs ?? [];
   const only = labs.length === 1 ? labs[0]?.name : undefined;
   useEffect(() => {
