@@ -188,7 +188,11 @@ export function RunPage({ id }: { id: string }) {
       )}
       {view && labels && <p class="faint labels">{labels}</p>}
       {finished && view && run && (
-        <Tags run={run.id} tags={run.tags ?? []} onChange={(tags) => setRun({ ...run, tags })} />
+        <Tags
+          run={run.id}
+          tags={run.tags ?? []}
+          onChange={(change) => setRun((run) => run && { ...run, tags: change(run.tags ?? []) })}
+        />
       )}
       {view && <Document view={view} />}
       {finished && !view && !run?.problem && <p>It ended before anything was measured.</p>}

@@ -25,8 +25,11 @@ export function TagList({ tags }: { tags: string[] | undefined }) {
 interface TagsProps {
   run: string;
   tags: string[];
-  onChange: (tags: string[]) => void;
+  /** A tag was added or removed: how the tags change, which may have changed meanwhile. */
+  onChange: (changed: Change) => void;
 }
+
+type Change = (tags: string[]) => string[];
 
 export function Tags({ run, tags, onChange }: TagsProps) {
   const { can, askForToken } = useVisitor();
@@ -34,11 +37,11 @@ export function Tags({ run, tags, onChange }: TagsProps) {
   const [trouble, setTrouble] = useState("");
   const id = useId();
   if (!can("run")) return tags.length > 0 ? <TagList tags={tags} /> : null;
-  const change = async (done: Promise<void>, tags: string[]) => {
+  const change = async (done: Promise<void>, changed: Change) => {
     setTrouble("");
     try {
       await done;
-      onChange(tags);
+      onChange(changed);
       return true;
     } catch (error) {
       const problem = asProblem(error);
@@ -51,7 +54,7 @@ export function Tags({ run, tags, onChange }: TagsProps) {
     event.preventDefault();
     const tag = typed.trim();
     if (!tag) return setTrouble("Type a tag.");
-    if (await change(addTag(run, tag), [...new Set([...tags, tag])].sort())) setTyped("");
+    if (await change(addTag(run, tag), (tags) => [...new Set([...tags, tag])].sort())) setTyped("");
   };
   return (
     <section class="tags" aria-label="Tags">
@@ -62,12 +65,7 @@ export function Tags({ run, tags, onChange }: TagsProps) {
             type="button"
             aria-label={`Remove the tag ${tag}`}
             title="Remove this tag"
-            onClick={() =>
-              change(
-                removeTag(run, tag),
-                tags.filter((one) => one !== tag),
-              )
-            }
+            onClick={() => change(removeTag(run, tag), (tags) => tags.filter((one) => one !== tag))}
           >
             ✕
           </button>
