@@ -20,12 +20,21 @@ export function SharedPage({ link }: { link: SharedLink }) {
   const [problem, setProblem] = useState<Problem>();
   const { id, secret } = link;
   useEffect(() => {
+    let wanted = true;
+    setRun(undefined);
+    setView(undefined);
+    setProblem(undefined);
     const load = async () => {
       const run = await getSharedRun({ id, secret });
-      setRun(run);
-      if (run.state === "ended" || run.state === "unfinished") setView(await getSharedView({ id, secret }));
+      if (wanted) setRun(run);
+      if (run.state !== "ended" && run.state !== "unfinished") return;
+      const view = await getSharedView({ id, secret });
+      if (wanted) setView(view);
     };
-    load().catch((error) => setProblem(asProblem(error)));
+    load().catch((error) => wanted && setProblem(asProblem(error)));
+    return () => {
+      wanted = false;
+    };
   }, [id, secret]);
   const title = view?.title ?? `Run ${id}`;
   useEffect(() => {
