@@ -54,7 +54,9 @@ export function Tags({ run, tags, onChange }: TagsProps) {
     event.preventDefault();
     const tag = typed.trim();
     if (!tag) return setTrouble("Type a tag.");
-    if (await change(addTag(run, tag), (tags) => [...new Set([...tags, tag])].sort())) setTyped("");
+    const added = await change(addTag(run, tag), (tags) => [...new Set([...tags, tag])].sort());
+    // What was typed since is the next one.
+    if (added) setTyped((typed) => (typed.trim() === tag ? "" : typed));
   };
   return (
     <section class="tags" aria-label="Tags">
