@@ -16,6 +16,7 @@ import {
 } from "./browserForm";
 import { Choice, focusField, Labelled } from "./Fields";
 import { useVisitor } from "./load";
+import { here } from "./router";
 import { plural } from "./words";
 
 interface BrowserFieldsProps {
@@ -27,7 +28,7 @@ interface BrowserFieldsProps {
 
 export function BrowserFields({ currentRuns, onChange, onStart }: BrowserFieldsProps) {
   const { session } = useVisitor();
-  const [form, setForm] = useState<BrowserForm>(() => fromBrowserQuery(new URLSearchParams(location.search)));
+  const [form, setForm] = useState<BrowserForm>(() => fromBrowserQuery(here().searchParams));
   const [errors, setErrors] = useState<BrowserErrors>({});
   const element = useRef<HTMLFormElement>(null);
   const edit = (change: Partial<BrowserForm>) => {

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { getRuns, type RunRow } from "./api";
 import { useDrafts } from "./drafts";
 import { useCurrentRuns, useLoad, useProblem } from "./load";
-import { comparePath, navigate, runPath, useAddress } from "./router";
+import { comparePath, here, navigate, runPath, useAddress } from "./router";
 import { asLong, type RunList, withFirstPage, withNextPage } from "./runList";
 import { TagList } from "./Tags";
 import { CAUSES, NOTHING, rate, WORLDS, when, words } from "./words";
@@ -53,7 +53,7 @@ export function HistoryPage() {
     after: searchParams.getAll("with"),
   };
   const select = ({ before, after }: Selection) => {
-    const address = new URLSearchParams(location.search);
+    const address = here().searchParams;
     address.delete("select");
     address.delete("with");
     // There is always a first group.

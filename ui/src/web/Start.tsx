@@ -22,7 +22,7 @@ import {
 } from "./form";
 import { browserPort, useCurrentRuns, useLoad, useProblem, useVisitor } from "./load";
 import { asProblem } from "./problem";
-import { navigate, runPath } from "./router";
+import { here, navigate, replaceAddress, runPath } from "./router";
 import { Trouble } from "./Trouble";
 import { ARROWS, NOTHING, plural, rate, when, words } from "./words";
 
@@ -43,12 +43,12 @@ const FOLDED: Field[] = [
   "notes",
 ];
 
-const query = () => new URLSearchParams(location.search);
+const query = () => here().searchParams;
 
 /** Puts a form into the address of the page. */
 function show(query: URLSearchParams): void {
   const text = query.toString();
-  history.replaceState(null, "", text ? `/?${text}` : "/");
+  replaceAddress(text ? `/?${text}` : "/");
 }
 
 export function Start() {

@@ -2,6 +2,7 @@
 // the address has another value from elsewhere.
 
 import { useEffect, useRef, useState } from "preact/hooks";
+import { here } from "./router";
 
 /** What was typed into a field. */
 export interface Draft {
@@ -63,7 +64,7 @@ export function useDrafts(query: URLSearchParams, show: (query: URLSearchParams)
     latest.current.drafts = drafts;
     setDrafts(drafts);
   };
-  const now = () => new URLSearchParams(location.search);
+  const now = () => here().searchParams;
   const flush = () => {
     clearTimeout(timer.current);
     const [before, { query, drafts }] = [now(), taken(latest.current.drafts, now())];

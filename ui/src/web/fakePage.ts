@@ -138,6 +138,8 @@ export interface FakePage {
   address(): string;
   /** Shows something else, or the same with other values. */
   show(content: ComponentChild): Promise<void>;
+  /** What is done instead of replacing the address. */
+  refuse(instead: (() => void) | undefined): void;
   /** Leaves the page. */
   close(): void;
 }
@@ -151,6 +153,7 @@ export async function openPage(address: string, content: ComponentChild): Promis
   const go = (_: unknown, __: string, to: string) => {
     here = new URL(to, here);
   };
+  let refuse: (() => void) | undefined;
   const root = new FakeElement("body");
   vi.stubGlobal("document", {
     title: "",
@@ -168,7 +171,10 @@ export async function openPage(address: string, content: ComponentChild): Promis
     },
     protocol: "http:",
   });
-  vi.stubGlobal("history", { replaceState: go, pushState: go });
+  vi.stubGlobal("history", {
+    replaceState: (...state: Parameters<typeof go>) => (refuse ? refuse() : go(...state)),
+    pushState: go,
+  });
   vi.stubGlobal("innerWidth", 1280);
   for (const name of ["addEventListener", "removeEventListener", "scrollTo"])
     vi.stubGlobal(name, () => undefined);
@@ -181,6 +187,9 @@ export async function openPage(address: string, content: ComponentChild): Promis
     root,
     address: () => here.pathname + here.search,
     show,
+    refuse: (instead) => {
+      refuse = instead;
+    },
     close: () => {
       render(null, root as unknown as Element);
       vi.useRealTimers();

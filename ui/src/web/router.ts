@@ -55,25 +55,58 @@ export function comparePath(before: string[], after: string[]): string {
 
 const watchers = new Set<() => void>();
 
+/** Pause after which an address that the browser has refused is given to it again. */
+const RETRY_MS = 1000;
+/** The address that the browser has refused: it limits how often a page may change it, which a held key exceeds. */
+let refused: { address: string; timer: ReturnType<typeof setTimeout> } | undefined;
+
+/** The address of the page, also while the browser has an older one. */
+export const here = (): URL => new URL(refused?.address ?? location.href);
+
+/** Puts an address in place of the present one. */
+export function replaceAddress(address: string): void {
+  const wanted = new URL(address, here()).href;
+  forget();
+  try {
+    history.replaceState(null, "", wanted);
+  } catch {
+    // Others refuse it without an error.
+  }
+  if (location.href !== wanted)
+    refused = { address: wanted, timer: setTimeout(() => replaceAddress(wanted), RETRY_MS) };
+}
+
+function forget(): void {
+  clearTimeout(refused?.timer);
+  refused = undefined;
+}
+
 /** Shows another page, or the same one with other values: `replace` if it is no step to go back to. */
 export function navigate(address: string, replace = false): void {
-  if (replace) history.replaceState(null, "", address);
-  else history.pushState(null, "", address);
+  if (replace) replaceAddress(address);
+  else {
+    forget();
+    history.pushState(null, "", address);
+  }
   for (const watcher of watchers) watcher();
   if (!replace) scrollTo(0, 0);
 }
 
 /** The address as it is now. */
 export function useAddress(): URL {
-  const [address, setAddress] = useState(location.href);
+  const [address, setAddress] = useState(here().href);
   useEffect(() => {
-    const changed = () => setAddress(location.href);
+    const changed = () => setAddress(here().href);
+    const stepped = () => {
+      forget();
+      changed();
+    };
     watchers.add(changed);
-    addEventListener("popstate", changed);
+    addEventListener("popstate", stepped);
     changed();
     return () => {
       watchers.delete(changed);
-      removeEventListener("popstate", changed);
+      removeEventListener("popstate", stepped);
     };
   }, []);
   return new URL(address);
