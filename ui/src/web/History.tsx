@@ -66,7 +66,7 @@ export function HistoryPage() {
   const loadMore = async () => {
     const after = list?.next;
     if (after === undefined) return;
-    setList(list && asLong(list));
+    setList((list) => list && asLong(list));
     try {
       const page = await getRuns(new URLSearchParams([...query, ["after", after]]));
       setList((list) => list && withNextPage(list, asked, after, page));
