@@ -1,9 +1,11 @@
+// @vitest-environment happy-dom
+
 import { afterEach, expect, test, vi } from "vitest";
 import { getAgents, getCell, getFleet, getMeshes, getSchedules, getWhy, pauseSchedule } from "./api";
 import { FleetPage } from "./Fleet";
-import { type FakePage, openPage, settle } from "./fakePage";
 import type { Fleet, Schedule, Why } from "./fleet";
 import { navigate } from "./router";
+import { closePage, openPage, press, settle, text } from "./testPage";
 
 vi.mock("./api");
 
@@ -24,50 +26,45 @@ const schedule = (name: string): Schedule => ({
   paused: false,
 });
 
-let page: FakePage;
-
 async function openFleet(address: string): Promise<void> {
   vi.mocked(getFleet).mockResolvedValue(fleet);
   vi.mocked(getMeshes).mockResolvedValue({ meshes: [] });
   vi.mocked(getAgents).mockResolvedValue({ agents: [] });
   vi.mocked(getSchedules).mockResolvedValue({ schedules: [schedule("often"), schedule("seldom")], runs: [] });
   vi.mocked(pauseSchedule).mockResolvedValue(undefined);
-  page = await openPage(address, <FleetPage />);
+  await openPage(address, <FleetPage />);
 }
 
-afterEach(() => {
-  page.close();
-  vi.resetAllMocks();
-});
+afterEach(closePage);
 
 const why = (...obstacles: Why["obstacles"]): Why => ({ obstacles }) as Why;
 
 test("why a schedule does not measure is asked again once it was paused", async () => {
   vi.mocked(getWhy).mockResolvedValue(why());
   await openFleet("/fleet?schedule=often");
-  expect(page.root.text).toContain("Nothing keeps it from measuring.");
+  expect(text()).toContain("Nothing keeps it from measuring.");
   vi.mocked(getWhy).mockResolvedValue(why({ kind: "paused" }));
-  await page.root.press("Pause");
-  expect(page.root.text).toContain("it is paused");
+  await press("Pause");
+  expect(text()).toContain("it is paused");
 });
 
 test("the answer about one schedule is not shown for another one", async () => {
   vi.mocked(getWhy).mockResolvedValue(why({ kind: "paused" }));
   await openFleet("/fleet?schedule=often");
-  expect(page.root.text).toContain("it is paused");
+  expect(text()).toContain("it is paused");
   vi.mocked(getWhy).mockReturnValue(new Promise(() => undefined));
   navigate("/fleet?schedule=seldom");
   await settle();
-  expect(page.root.text).not.toContain("it is paused");
-  expect(page.root.text).toContain("Asking…");
+  expect(text()).not.toContain("it is paused");
+  expect(text()).toContain("Asking…");
 });
 
 test("the runs of one pair are not shown for another one", async () => {
   vi.mocked(getCell).mockResolvedValue({ runs: [] });
   await openFleet("/fleet?mesh=all&from=one&to=two");
-  expect(page.root.text).toContain("No runs yet.");
+  expect(text()).toContain("No runs yet.");
   vi.mocked(getCell).mockReturnValue(new Promise(() => undefined));
   navigate("/fleet?mesh=all&from=two&to=one");
   await settle();
-  expect(page.root.text).not.toContain("No runs yet.");
+  expect(text()).not.toContain("No runs yet.");
 });

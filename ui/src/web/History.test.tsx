@@ -1,17 +1,18 @@
+// @vitest-environment happy-dom
+
 import { afterEach, expect, test, vi } from "vitest";
 import { type CurrentRuns, getRuns, type RunRow } from "./api";
-import { type FakePage, openPage, settle } from "./fakePage";
 import { HistoryPage } from "./History";
 import { navigate } from "./router";
 import type { RunPage } from "./runList";
 import { listen } from "./stream";
+import { address, closePage, field, openPage, press, settle, text, type } from "./testPage";
 
 vi.mock("./api");
 vi.mock("./stream");
 
 const PAGE = 50;
 
-let page: FakePage;
 /** The numbers of the archived runs. */
 let archive: number[] = [];
 
@@ -31,25 +32,21 @@ async function tell(current: CurrentRuns): Promise<void> {
   await settle();
 }
 
-async function openHistory(runs: number, address = "/history"): Promise<void> {
+async function openHistory(runs: number, at = "/history"): Promise<void> {
   archive = Array.from({ length: runs }, (_, at) => at + 1);
   vi.mocked(getRuns).mockImplementation(async (query) => answer(query));
   vi.mocked(listen).mockReturnValue(() => undefined);
-  page = await openPage(address, <HistoryPage />);
+  await openPage(at, <HistoryPage />);
 }
 
-afterEach(() => {
-  page.close();
-  vi.resetAllMocks();
-});
+afterEach(closePage);
 
-const shown = (): number[] =>
-  [...page.root.text.matchAll(/host-(\d+)\./g)].map(([, number]) => Number(number));
+const shown = (): number[] => [...text().matchAll(/host-(\d+)\./g)].map(([, number]) => Number(number));
 
 test("every run stays in the list when one ends after more were shown", async () => {
   await openHistory(60);
   expect(shown()).toEqual([...archive].reverse().slice(0, PAGE));
-  await page.root.press("More");
+  await press("More");
   expect(shown()).toEqual([...archive].reverse());
   archive.push(61);
   await tell({ waiting: [], latest: "id-61" });
@@ -64,7 +61,7 @@ test("more runs that come late are not added to those of another filter", async 
       arrive = done;
     }),
   );
-  await page.root.press("More");
+  await press("More");
   archive = [3];
   navigate("/history?tag=rack-4", true);
   await settle();
@@ -76,33 +73,33 @@ test("more runs that come late are not added to those of another filter", async 
 
 test("that nothing was measured is not said of a filter without runs that was taken away", async () => {
   await openHistory(0, "/history?tag=rack-4");
-  expect(page.root.text).toContain("No run matches these filters.");
+  expect(text()).toContain("No run matches these filters.");
   vi.mocked(getRuns).mockReturnValue(new Promise(() => undefined));
   navigate("/history", true);
   await settle();
-  expect(page.root.text).not.toContain("Nothing was measured yet.");
+  expect(text()).not.toContain("Nothing was measured yet.");
 });
 
-const value = (id: string): string => page.root.withId(id).value;
+const value = (id: string): string => field(id).value;
 
 test("letters that were typed into a filter stay when something else is shown anew", async () => {
   await openHistory(60);
-  await page.root.type("name", "lab");
+  await type("name", "lab");
   archive.push(61);
   await tell({ waiting: [], latest: "id-61" });
-  expect([value("name"), page.address()]).toEqual(["lab", "/history"]);
-  await page.root.type("name", "lab ");
+  expect([value("name"), address()]).toEqual(["lab", "/history"]);
+  await type("name", "lab ");
   await vi.advanceTimersByTimeAsync(1000);
-  expect([value("name"), page.address()]).toEqual(["lab ", "/history?name=lab"]);
+  expect([value("name"), address()]).toEqual(["lab ", "/history?name=lab"]);
 });
 
 test("two filters that are typed one after the other both take effect", async () => {
   await openHistory(60);
-  await page.root.type("name", "lab");
-  await page.root.type("tag", "rack-4");
+  await type("name", "lab");
+  await type("tag", "rack-4");
   await vi.advanceTimersByTimeAsync(1000);
   expect([value("name"), value("tag")]).toEqual(["lab", "rack-4"]);
-  expect(page.address()).toBe("/history?name=lab&tag=rack-4");
+  expect(address()).toBe("/history?name=lab&tag=rack-4");
   // All runs again, by a link.
   navigate("/history");
   await settle();
@@ -111,7 +108,7 @@ test("two filters that are typed one after the other both take effect", async ()
 
 test("a filter takes effect at once when its field is left", async () => {
   await openHistory(60);
-  await page.root.type("name", "lab");
-  page.root.withId("name").dispatchEvent(new Event("change"));
-  expect(page.address()).toBe("/history?name=lab");
+  await type("name", "lab");
+  field("name").dispatchEvent(new Event("change"));
+  expect(address()).toBe("/history?name=lab");
 });

@@ -1,16 +1,13 @@
+// @vitest-environment happy-dom
+
 import { afterEach, expect, test, vi } from "vitest";
 import { getLabs } from "./api";
-import { type FakePage, openPage } from "./fakePage";
 import { LabsPage } from "./Labs";
+import { closePage, links, openPage, text } from "./testPage";
 
 vi.mock("./api");
 
-let page: FakePage;
-
-afterEach(() => {
-  page.close();
-  vi.resetAllMocks();
-});
+afterEach(closePage);
 
 test("a list that takes longer than the pause between two of them is shown, and read again after a pause", async () => {
   const slow = (...names: string[]) =>
@@ -18,14 +15,14 @@ test("a list that takes longer than the pause between two of them is shown, and 
       setTimeout(() => done({ labs: names.map((name) => ({ name })) }), 8000),
     );
   vi.mocked(getLabs).mockImplementation(() => slow("pair", "line"));
-  page = await openPage("/labs", <LabsPage />);
+  await openPage("/labs", <LabsPage />);
   await vi.advanceTimersByTimeAsync(8100);
-  expect(page.root.all("a").map(({ text }) => text)).toEqual(["pair", "line"]);
+  expect(links()).toEqual(["pair", "line"]);
   vi.mocked(getLabs).mockImplementation(() => slow("pair", "line", "star"));
   await vi.advanceTimersByTimeAsync(14_000);
-  expect(page.root.all("a").map(({ text }) => text)).toEqual(["pair", "line", "star"]);
+  expect(links()).toEqual(["pair", "line", "star"]);
   vi.mocked(getLabs).mockRejectedValueOnce(new TypeError());
   await vi.advanceTimersByTimeAsync(20_000);
-  expect(page.root.all("a").length).toBe(3);
-  expect(page.root.text).not.toContain("does not answer");
+  expect(links().length).toBe(3);
+  expect(text()).not.toContain("does not answer");
 });
