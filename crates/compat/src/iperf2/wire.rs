@@ -340,7 +340,7 @@ impl Extension {
             // In bytes, and unlike the other rate in two whole words.
             fq_rate: (has_tail && upper & FQ_RATE_SET != 0).then(|| {
                 let bytes = u64::from(field(tail + 12)) | u64::from(field(tail + 16)) << 32;
-                bytes.saturating_mul(8)
+                bytes.min(u64::MAX / 8) * 8
             }),
         }
     }
