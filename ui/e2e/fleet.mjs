@@ -63,7 +63,7 @@ async function look(options) {
   holds((await page.getByText("Add a schedule").count()) === 0, "a viewer may add schedules");
   const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
   holds(wide <= 0, `the page is ${wide} px too wide`);
-  step += ": a run";
+  begin(`look at ${options.viewport.width} px: a run`);
   await history.locator("tbody a").first().click();
   await page.waitForURL("**/runs/**");
   await page.locator(".document").waitFor();
