@@ -4,7 +4,7 @@
 //
 //   node e2e/fleet.mjs BASE VIEW_TOKEN RUN_TOKEN ADMIN_TOKEN        CHROMIUM names another browser than the system's
 
-import { begin, fromCommandLine, holds, signIn, tell, visitor } from "./story.mjs";
+import { begin, fits, fromCommandLine, holds, signIn, tell, visitor } from "./story.mjs";
 
 const [BASE, VIEW_TOKEN, RUN_TOKEN, ADMIN_TOKEN] = fromCommandLine();
 
@@ -61,8 +61,7 @@ async function look(options) {
   holds((await page.getByRole("button", { name: "Pause" }).count()) === 0, "a viewer may pause");
   holds((await page.getByRole("button", { name: "Cancel" }).count()) === 0, "a viewer may cancel");
   holds((await page.getByText("Add a schedule").count()) === 0, "a viewer may add schedules");
-  const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-  holds(wide <= 0, `the page is ${wide} px too wide`);
+  await fits(page);
   begin(`look at ${options.viewport.width} px: a run`);
   await history.locator("tbody a").first().click();
   await page.waitForURL("**/runs/**");
@@ -129,8 +128,7 @@ async function administer() {
   await form.getByLabel("Name").fill("hourly");
   await form.getByLabel("Name").press("Enter");
   await page.getByRole("heading", { name: "Why does hourly not measure now?" }).waitFor();
-  const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-  holds(wide <= 0, `the page is ${wide} px too wide`);
+  await fits(page);
 
   begin("remove");
   const row = page.locator("tr", { has: page.getByRole("rowheader", { name: "hourly", exact: true }) });
