@@ -37,7 +37,7 @@ struct EventGap {
 
 impl EventGap {
     fn body(&self) -> Body {
-        let text = format!("{} events could not be archived in time; this run has a gap here", self.events);
+        let text = ArchiveError::Dropped { events: self.events }.to_string();
         Body::Caveat { flow: None, caveat: Caveat { kind: CaveatKind::EventsDropped, text: text.into() } }
     }
 }

@@ -51,7 +51,7 @@ pub(crate) fn assemble(flow: &FlowSide, mut ends: Vec<StreamEnd>, retransmits: O
 }
 
 /// Bytes of the first read in the measured part. A receiver that did not run until that part was over has none there: when
-/// they arrived is known by the kernel, and the part ends by the clock of who reads.
+/// they arrived is known by the kernel, and the part ends by the clock of the receiver.
 fn first_inside(counts: &Counts) -> u64 {
     counts.first_bytes.min(counts.inside)
 }

@@ -1,5 +1,5 @@
-//! Answers of many bytes. Who reads slowly, or not at all, keeps them in the memory of this host, so that is bounded: for
-//! all visitors together, and for each network as connections are.
+//! Answers of many bytes. A client that reads slowly, or not at all, keeps them in the memory of this host, so that is
+//! bounded: for all visitors together, and for each of them as connections are.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ use crate::problem::{HttpProblem, INTERNAL, TOO_MANY};
 const BLOCK_BYTES: u64 = 1 << 20;
 /// Memory of all large answers together, in blocks.
 const MAX_BLOCKS: usize = 256;
-/// An answer counts as this part of it at most. So four of any size are sent at a time, and two to one network.
+/// An answer counts as this part of it at most. So three of any size are sent at a time, and at most two to one host.
 const LARGEST_SHARE: usize = 4;
 /// Bytes that are passed on at once.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_read_gets_no_more_than_a_share_of_the_memory() {
+    fn a_client_that_does_not_read_gets_a_share_of_the_memory() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let memory = LargeAnswers::of(8);

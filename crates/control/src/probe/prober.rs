@@ -384,6 +384,21 @@ mod tests {
 
     use super::*;
 
+    /// Probes under a load.
+    fn probes_to(server: SocketAddr) -> ProberConfig {
+        ProberConfig {
+            server,
+            options: SocketOptions::default(),
+            cookie: [7; 16],
+            phase: ProbePhase::Loaded,
+            length: None,
+            over: Some(ProbeTransport::Udp),
+            known: OffsetHistory::default(),
+            course: IntervalGrid { epoch: clock::now(), tick: Span::from_ms(100) },
+            rtt: Span::ZERO,
+        }
+    }
+
     #[test]
     fn of_very_many_answers_evenly_some_are_kept_and_all_are_counted() {
         let at =
@@ -402,17 +417,7 @@ mod tests {
     #[test]
     fn a_probe_that_cannot_be_sent_has_no_number_and_is_lost() {
         let port = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let task = ProberConfig {
-            server: port.local_addr().unwrap(),
-            options: SocketOptions::default(),
-            cookie: [7; 16],
-            phase: ProbePhase::Loaded,
-            length: None,
-            over: Some(ProbeTransport::Udp),
-            known: OffsetHistory::default(),
-            course: IntervalGrid { epoch: clock::now(), tick: Span::from_ms(100) },
-            rtt: Span::ZERO,
-        };
+        let task = probes_to(port.local_addr().unwrap());
         let mut series = ProbeSeries::new(&task, ProbeSocket::udp(&task).unwrap());
         drop(port);
         // Nobody listens: the kernel learns so from the answer to the first, and refuses the next one.
@@ -428,18 +433,7 @@ mod tests {
     #[test]
     fn a_prober_that_is_given_up_stops() {
         let server = bind_udp("127.0.0.1:0".parse().unwrap(), &SocketOptions::default()).unwrap();
-        let prober = Prober::start(ProberConfig {
-            server: server.local,
-            options: SocketOptions::default(),
-            cookie: [7; 16],
-            phase: ProbePhase::Loaded,
-            length: None,
-            over: Some(ProbeTransport::Udp),
-            known: OffsetHistory::default(),
-            course: IntervalGrid { epoch: clock::now(), tick: Span::from_ms(100) },
-            rtt: Span::ZERO,
-        })
-        .unwrap();
+        let prober = Prober::start(probes_to(server.local)).unwrap();
         server.socket.recv(&mut [0; DATAGRAM_BYTES]).unwrap();
         let stop = Arc::clone(&prober.stop);
         drop(prober);

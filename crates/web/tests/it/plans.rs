@@ -240,7 +240,7 @@ fn a_plan_that_cannot_be_carried_out_says_why() {
     let status = stranger.ended(id.as_str().unwrap());
     assert!(status["problem"].as_str().is_some_and(|problem| problem.contains("token")), "{status}");
     assert_eq!(status["kind"], "plan");
-    // Whoever started it may come back tomorrow.
+    // The visitor who started it may come back tomorrow.
     let run = in_history(&stranger, id.as_str().unwrap());
     assert_eq!((&run["outcome"], &run["kind"]), (&json!("failed"), &json!("plan")), "{run}");
     let view = stranger.get(&format!("/api/v1/runs/{}/view", id.as_str().unwrap())).json();
