@@ -127,7 +127,7 @@ async function problems(view, colorScheme) {
   await shoot(page, view, colorScheme, "problems");
 }
 
-async function start(seconds) {
+async function start(seconds, traffic = {}) {
   const answer = await fetch(`${BASE}/api/v1/runs`, {
     method: "POST",
     headers: {
@@ -135,7 +135,10 @@ async function start(seconds) {
       "X-Linerate": "1",
       "Idempotency-Key": crypto.randomUUID(),
     },
-    body: JSON.stringify({ to: "this host", test: { traffic: { duration_ns: seconds * 1e9 } } }),
+    body: JSON.stringify({
+      to: "this host",
+      test: { traffic: { duration_ns: seconds * 1e9, ...traffic } },
+    }),
   });
   return (await answer.json()).id;
 }
@@ -154,4 +157,19 @@ async function live(view, colorScheme) {
   const last = await opened(view, colorScheme, `/runs/${waiting}`);
   await last.locator(".document").waitFor({ timeout: 60_000 });
   await last.context().close();
+  await streams(view, colorScheme);
+}
+
+/** Many streams while they are measured: the heat map. */
+async function streams(view, colorScheme) {
+  const id = await start(6, { streams: 128, download: false, upload: true });
+  const page = await opened(view, colorScheme, `/runs/${id}`);
+  await page.locator(".big.upload.running").waitFor({ timeout: 60_000 });
+  await page.getByText("Each stream", { exact: true }).click();
+  await page.waitForTimeout(2500);
+  await page.locator("figure.live").last().scrollIntoViewIfNeeded();
+  await page.waitForTimeout(300);
+  await page.screenshot({ path: join(OUT, `${view.name}-streams-${colorScheme}.png`), fullPage: true });
+  await page.locator(".document").waitFor({ timeout: 60_000 });
+  await page.context().close();
 }

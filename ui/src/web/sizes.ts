@@ -22,7 +22,7 @@ export const MORE: readonly TypedField[] = [
   { name: "mode", label: "Messages go", options: MODES },
   { name: "from", label: "Smallest message", example: "1", hint: "bytes" },
   { name: "largest", label: "Largest message", example: "8M", hint: "bytes, at most 64M" },
-  { name: "time", label: "Time for all sizes", example: "30", hint: "seconds, or 2 min" },
+  { name: "time", label: "Time for all sizes", example: "30", hint: "seconds, or 2 min", unit: "s" },
   { name: "trials", label: "Trials of each size", example: "7", hint: "from 6 on, a median has an interval" },
   { name: "name", label: "Name of the run", hint: "runs with one name are repeats" },
 ];

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { FIELDS } from "./envelope";
+import { FIELDS as SIZES } from "./sizes";
 import { addressOf, bodyOf, hashOf, MAX_TEXT_IN_ADDRESS, summaryOf, textOf, valuesOf } from "./typed";
 
 test("the address has what was typed, and nothing that no field has", () => {
@@ -20,6 +21,10 @@ test("the request has the values as they were typed, flags as flags, and no blan
 
 test("folded values are summed up", () => {
   expect(summaryOf({ udp: "yes", vlan: "1" }, FIELDS)).toBe("UDP instead of TCP · VLAN tags in each frame 1");
+  expect(summaryOf({ mode: "bidir", largest: "1M", time: "10" }, SIZES)).toBe(
+    "Messages go both ways at the same time · Largest message 1M · Time for all sizes 10 s",
+  );
+  expect(summaryOf({ time: "2 min" }, SIZES)).toBe("Time for all sizes 2 min");
 });
 
 test("a pasted text survives the address, unless it is too long for one", () => {

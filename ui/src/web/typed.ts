@@ -12,6 +12,8 @@ export interface TypedField {
   options?: readonly (readonly [value: string, label: string])[];
   /** Yes or no. */
   flag?: true;
+  /** Unit of a bare number. */
+  unit?: string;
 }
 
 /** What was typed, by the names of the fields; blank values are absent. */
@@ -47,7 +49,16 @@ export function bodyOf(values: Values, fields: readonly TypedField[]): Record<st
 /** The values of the folded fields in a few words. */
 export function summaryOf(values: Values, fields: readonly TypedField[]): string {
   const given = fields.filter(({ name }) => values[name]);
-  return given.map(({ name, label, flag }) => (flag ? label : `${label} ${values[name]}`)).join(" · ");
+  return given
+    .map((field) => (field.flag ? field.label : `${field.label} ${shown(field, values[field.name] ?? "")}`))
+    .join(" · ");
+}
+
+/** A choice as the form calls it; a bare number with its unit. */
+function shown({ options, unit }: TypedField, value: string): string {
+  const choice = options?.find(([name]) => name === value);
+  if (choice) return choice[1];
+  return unit && /^\d+(\.\d+)?$/.test(value) ? `${value} ${unit}` : value;
 }
 
 /** Longest text in the address of a page; browsers and chat programs cut longer ones. */
