@@ -36,7 +36,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::process::Processes;
+use crate::process::{ChildProcess, Processes};
 use crate::tree;
 use figure::BenchFigure;
 use machine::Machine;
@@ -150,7 +150,12 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
             }
         }
     }
-    write(&root, &bed, &options, &report::document(&machine, &bed, &figures))?;
+    write(
+        &root,
+        &bed,
+        &options,
+        &report::document(&machine, bed.iperf3_version().as_deref(), &bed, &figures),
+    )?;
     match failures {
         0 => Ok(()),
         _ => Err(format!("{failures} figures could not be measured; {} says more", bed.log_path().display())),
@@ -193,11 +198,20 @@ impl BenchContext {
         let folder = target.join("bench");
         fs::create_dir_all(&folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
         let keeper = Processes::new(&folder.join("programs.log"))?;
-        let (pairs, seconds, rest) = if quick { (1, 1, 2) } else { (5, 5, 10) };
+        let (pairs, seconds, rest) = if quick { (1, 1, 2) } else { (7, 3, 10) };
         let (transfer, rest) = (Duration::from_secs(seconds), Duration::from_secs(rest));
         let newer = root.join("target/peers/iperf3");
         let iperf3 = if newer.is_file() { newer } else { PathBuf::from("iperf3") };
         Ok(Self { linerate, iperf3, folder, keeper, quick, pairs, transfer, rest })
+    }
+
+    /// First two words of what iperf3 prints about its version; absent if it does not start.
+    fn iperf3_version(&self) -> Option<String> {
+        let command = [self.iperf3.display().to_string(), "--version".to_owned()];
+        let printed = ChildProcess::start(self, &command).ok()?.finish(tools::TIMEOUT, |_| ()).ok()?;
+        let words: Vec<String> =
+            String::from_utf8_lossy(&printed).split_whitespace().take(2).map(str::to_owned).collect();
+        (!words.is_empty()).then(|| words.join(" "))
     }
 
     fn log_path(&self) -> PathBuf {

@@ -16,6 +16,10 @@ pub(super) struct BenchFigure {
     pub(super) peer_name: &'static str,
     /// CPU seconds of the whole machine per 10^9 bytes, ours and the peer's.
     pub(super) cpu_seconds_per_gb: Option<(Spread, Spread)>,
+    /// Ours may use at most this share of the peer's CPU time.
+    pub(super) cpu_goal: Option<f64>,
+    /// How the bytes pass through both ends; absent if it does not matter for the figure.
+    pub(super) class: Option<&'static str>,
     pub(super) goal: BenchGoal,
     /// Additional information.
     pub(super) note: Option<String>,
@@ -24,9 +28,9 @@ pub(super) struct BenchFigure {
 /// The project's target for a figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum BenchGoal {
-    /// The ratio over the pairs is at least 1: shown by its interval, or by the median if there are too few
+    /// The ratio over the pairs is at least this: shown by its interval, or by the median if there are too few
     /// pairs for one.
-    AtLeastPeer,
+    RatioAtLeast(f64),
     /// The median is below this, in the figure's unit.
     Below(f64),
     /// The median is at least this, in the figure's unit.
@@ -67,6 +71,8 @@ impl FigureReadings {
             peer: None,
             peer_name,
             cpu_seconds_per_gb: None,
+            cpu_goal: None,
+            class: None,
             goal,
             note: self.note,
         })
@@ -86,7 +92,7 @@ impl BenchGoal {
 impl BenchFigure {
     /// Ours divided by the peer's, pair by pair; only if higher is better.
     pub(super) fn ratio(&self) -> Option<Spread> {
-        let more_is_better = matches!(self.goal, BenchGoal::AtLeastPeer | BenchGoal::HigherIsBetter);
+        let more_is_better = matches!(self.goal, BenchGoal::RatioAtLeast(_) | BenchGoal::HigherIsBetter);
         let peer = self.peer.as_ref().filter(|_| more_is_better)?;
         self.ours.ratio_to(peer)
     }
@@ -99,9 +105,9 @@ impl BenchFigure {
     /// Whether the target was reached; absent without a target or if undecided.
     pub(super) fn reached(&self) -> Option<bool> {
         match self.goal {
-            BenchGoal::AtLeastPeer => match self.contest() {
-                Some(contest) => contest.at_least_as_fast(),
-                None => Some(self.ratio()?.median() >= 1.0),
+            BenchGoal::RatioAtLeast(goal) => match self.contest() {
+                Some(contest) => contest.at_least(goal),
+                None => Some(self.ratio()?.median() >= goal),
             },
             BenchGoal::Below(limit) => Some(self.ours.median() < limit),
             BenchGoal::AtLeast(limit) => Some(self.ours.median() >= limit),
@@ -110,10 +116,25 @@ impl BenchFigure {
         }
     }
 
+    /// Our CPU time for each byte divided by the peer's, pair by pair.
+    pub(super) fn cpu_ratio(&self) -> Option<Spread> {
+        let (ours, peer) = self.cpu_seconds_per_gb.as_ref()?;
+        ours.ratio_to(peer)
+    }
+
+    /// Whether the target for CPU time was reached; absent without one or if undecided.
+    pub(super) fn cpu_reached(&self) -> Option<bool> {
+        let (goal, ratio) = (self.cpu_goal?, self.cpu_ratio()?);
+        match Contest::of(&ratio) {
+            Some(contest) => contest.at_most(goal),
+            None => Some(ratio.median() <= goal),
+        }
+    }
+
     /// The target as text.
     pub(super) fn promise(&self) -> Option<String> {
         match self.goal {
-            BenchGoal::AtLeastPeer => Some(">= 1.0x".to_owned()),
+            BenchGoal::RatioAtLeast(goal) => Some(format!(">= {goal:?}x")),
             BenchGoal::Below(limit) => Some(format!("< {limit} {}", self.unit)),
             BenchGoal::AtLeast(limit) => Some(format!(">= {limit} {}", self.unit)),
             BenchGoal::Within { low, high } => {
@@ -135,10 +156,14 @@ impl BenchFigure {
             self.peer_name: spread(self.peer.as_ref()),
             "ratio": spread(self.ratio().as_ref()),
             "contest": self.contest().as_ref().map(Contest::json),
+            "class": self.class,
             "linerate_cpu_seconds_per_gb": spread(ours_cpu),
             format!("{}_cpu_seconds_per_gb", self.peer_name): spread(peer_cpu),
             "goal": self.promise(),
             "reached": self.reached(),
+            "cpu_ratio": spread(self.cpu_ratio().as_ref()),
+            "cpu_goal": self.cpu_goal.map(|goal| format!("<= {goal:?}x")),
+            "cpu_reached": self.cpu_reached(),
             "note": self.note,
         })
     }
@@ -156,6 +181,8 @@ mod tests {
             peer: peer.and_then(|peer| Spread::of(peer.to_vec())),
             peer_name: "iperf3",
             cpu_seconds_per_gb: None,
+            cpu_goal: None,
+            class: None,
             goal,
             note: None,
         }
@@ -164,20 +191,20 @@ mod tests {
     #[test]
     fn the_bar_is_held_against_the_median() {
         assert_eq!(
-            figure(&[1.0, 2.0, 9.0], Some(&[1.0, 2.0, 3.0]), BenchGoal::AtLeastPeer).reached(),
+            figure(&[1.0, 2.0, 9.0], Some(&[1.0, 2.0, 3.0]), BenchGoal::RatioAtLeast(1.0)).reached(),
             Some(true)
         );
         assert_eq!(
-            figure(&[1.0, 1.9, 9.0], Some(&[1.1, 2.0, 3.0]), BenchGoal::AtLeastPeer).reached(),
+            figure(&[1.0, 1.9, 9.0], Some(&[1.1, 2.0, 3.0]), BenchGoal::RatioAtLeast(1.0)).reached(),
             Some(false)
         );
         let (equal, mixed) = ([1.0; 6], [1.5, 0.9, 1.2, 0.8, 1.1, 1.3]);
         assert_eq!(
-            figure(&mixed, Some(&equal), BenchGoal::AtLeastPeer).reached(),
+            figure(&mixed, Some(&equal), BenchGoal::RatioAtLeast(1.0)).reached(),
             None,
             "the median is 1.15"
         );
-        assert_eq!(figure(&[1.1; 6], Some(&equal), BenchGoal::AtLeastPeer).reached(), Some(true));
+        assert_eq!(figure(&[1.1; 6], Some(&equal), BenchGoal::RatioAtLeast(1.0)).reached(), Some(true));
         assert_eq!(figure(&[19.0, 19.9, 90.0], None, BenchGoal::Below(20.0)).reached(), Some(true));
         assert_eq!(figure(&[20.0], None, BenchGoal::Below(20.0)).reached(), Some(false));
         assert_eq!(figure(&[20.0], None, BenchGoal::AtLeast(20.0)).reached(), Some(true));

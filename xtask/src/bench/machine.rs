@@ -15,6 +15,7 @@ pub(super) struct Machine {
     cores: Option<usize>,
     kernel: String,
     load: Option<f64>,
+    congestion_control: Option<String>,
     started_at: String,
 }
 
@@ -26,6 +27,9 @@ impl Machine {
             cores: std::thread::available_parallelism().ok().map(usize::from),
             kernel: host::kernel().release,
             load: fs::read_to_string("/proc/loadavg").ok().and_then(|text| parse_load(&text)),
+            congestion_control: fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control")
+                .ok()
+                .map(|name| name.trim().to_owned()),
             started_at: jiff::Timestamp::from_nanosecond(now - now % 1_000_000_000)
                 .map(|time| time.to_string())
                 .unwrap_or_default(),
@@ -56,7 +60,13 @@ impl Machine {
     }
 
     pub(super) fn json(&self) -> Value {
-        json!({ "cpu": self.cpu, "cores": self.cores, "kernel": self.kernel, "load_average": self.load })
+        json!({
+            "cpu": self.cpu,
+            "cores": self.cores,
+            "kernel": self.kernel,
+            "load_average": self.load,
+            "congestion_control": self.congestion_control,
+        })
     }
 }
 

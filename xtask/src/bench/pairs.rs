@@ -35,10 +35,23 @@ impl Contest {
 
     /// Whether ours is at least as fast, or slower; absent if undecided.
     pub(super) fn at_least_as_fast(&self) -> Option<bool> {
-        if self.low >= 1.0 {
+        self.at_least(1.0)
+    }
+
+    /// Whether the whole interval is at least this ratio, or below it; absent if undecided.
+    pub(super) fn at_least(&self, ratio: f64) -> Option<bool> {
+        if self.low >= ratio {
             return Some(true);
         }
-        (self.high < 1.0).then_some(false)
+        (self.high < ratio).then_some(false)
+    }
+
+    /// Whether the whole interval is at most this ratio, or above it; absent if undecided.
+    pub(super) fn at_most(&self, ratio: f64) -> Option<bool> {
+        if self.high <= ratio {
+            return Some(true);
+        }
+        (self.low > ratio).then_some(false)
     }
 
     /// Text for the table.

@@ -40,7 +40,7 @@ pub(super) fn row(figure: &BenchFigure) {
     let goal = match (figure.promise(), figure.reached()) {
         (Some(promise), Some(true)) => format!("{promise}: reached"),
         (Some(promise), Some(false)) => format!("{promise}: not reached"),
-        (Some(promise), None) => format!("{promise}: no difference shown"),
+        (Some(promise), None) => format!("{promise}: not decided"),
         (None, _) => absent(),
     };
     let cpu = figure.cpu_seconds_per_gb.as_ref();
@@ -59,6 +59,17 @@ pub(super) fn row(figure: &BenchFigure) {
             goal,
         ])
     );
+    if let Some(class) = figure.class {
+        println!("{:<22} {class}", "");
+    }
+    if let (Some(ratio), Some(goal)) = (figure.cpu_ratio(), figure.cpu_goal) {
+        let outcome = match figure.cpu_reached() {
+            Some(true) => "reached",
+            Some(false) => "not reached",
+            None => "not decided",
+        };
+        println!("{:<22} CPU time {}x, <= {goal:?}x: {outcome}", "", with_extremes(&ratio, None));
+    }
     if let Some(contest) = figure.contest() {
         println!("{:<22} {}", "", contest.describe());
     }
@@ -68,11 +79,17 @@ pub(super) fn row(figure: &BenchFigure) {
 }
 
 /// The versioned document.
-pub(super) fn document(machine: &Machine, bed: &BenchContext, figures: &[BenchFigure]) -> Value {
+pub(super) fn document(
+    machine: &Machine,
+    iperf3: Option<&str>,
+    bed: &BenchContext,
+    figures: &[BenchFigure],
+) -> Value {
     json!({
         "schema": "linerate.bench/1",
         "started_at": machine.started_at(),
         "machine": machine.json(),
+        "iperf3": iperf3,
         "pairs": bed.pairs,
         "transfer_seconds": bed.transfer.as_secs(),
         "figures": figures.iter().map(BenchFigure::json).collect::<Vec<_>>(),

@@ -88,7 +88,9 @@ fn compared(bed: &BenchContext, folder: &Path) -> Result<BenchOutcome, String> {
         peer: Some(spread(&peer, rate)?),
         peer_name: "nginx",
         cpu_seconds_per_gb: Some((spread(&own, cpu)?, spread(&peer, cpu)?)),
-        goal: BenchGoal::AtLeastPeer,
+        cpu_goal: None,
+        class: None,
+        goal: BenchGoal::RatioAtLeast(1.0),
         note: Some("one download of curl over HTTP/2 within TLS 1.3, loopback".to_owned()),
     }]))
 }

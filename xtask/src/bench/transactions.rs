@@ -79,7 +79,9 @@ impl RequestDuel {
             peer: Some(Spread::of(peer).ok_or("nothing was read")?),
             peer_name: self.peer.name(),
             cpu_seconds_per_gb: None,
-            goal: BenchGoal::AtLeastPeer,
+            cpu_goal: None,
+            class: None,
+            goal: BenchGoal::RatioAtLeast(1.0),
             note: Some(format!("linerate --workload rr {}; {}", self.ours.join(" "), self.peer.describe())),
         })
     }

@@ -82,17 +82,37 @@ pub(super) fn start_error(bed: &BenchContext) -> Result<Vec<FigureReadings>, Str
     let file = folder.file("starts.toml").display().to_string();
     std::fs::write(&file, plan).map_err(|error| format!("{file}: {error}"))?;
     let (document, _) = carried_out(bed, &[&file, "--archive", &archive], Duration::from_secs(300))?;
-    let late = |run: &Value| Some(run["late_ns"].as_f64()? / 1e6);
-    let all: Option<Vec<f64>> = runs(&document).map(late).collect();
-    let all = all.ok_or("a flow did not begin")?;
+    let all = start_errors(&document)?;
     let note = format!("{} starts of two pairs; the worst is the figure's upper end", all.len());
     Ok(vec![FigureReadings { all, note: Some(note) }])
+}
+
+/// Start errors of all flows of a plan, milliseconds.
+fn start_errors(document: &Value) -> Result<Vec<f64>, String> {
+    let error = |run: &Value| {
+        let error =
+            run["start_error_ns"].as_f64().ok_or_else(|| format!("a flow has no start error: {run}"))?;
+        Ok(error / 1e6)
+    };
+    runs(document).map(error).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
+
+    /// The name is that of the schema, so that a renamed field does not go unnoticed until the next whole run.
+    #[test]
+    fn start_errors_are_read_as_the_schema_names_them() {
+        let schema = include_str!("../../../../docs/reference/plan-result.schema.json");
+        assert!(schema.contains("\"start_error_ns\""));
+        let document =
+            json!({ "trials": [{ "runs": [{ "start_error_ns": 2e6 }, { "start_error_ns": 5e5 }] }] });
+        assert_eq!(start_errors(&document).unwrap(), [2.0, 0.5]);
+        let failed = json!({ "trials": [{ "runs": [{ "outcome": "failed" }] }] });
+        assert!(start_errors(&failed).unwrap_err().contains("failed"));
+    }
 
     #[test]
     fn the_period_is_that_between_beginnings_and_needs_all_of_them() {
