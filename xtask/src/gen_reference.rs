@@ -1,9 +1,11 @@
-//! `cargo xtask gen`: the reference pages, made by an example of the program's crate, so that they always match it.
+//! `cargo xtask gen`: the reference pages, made by an example of the program's crate, so that they always match it,
+//! and the tables of speed, made from the last whole benchmark.
 
 use std::fs;
 use std::path::Path;
 
 use crate::cargo;
+use crate::speed_tables;
 use crate::temp_folder::TempFolder;
 use crate::tree;
 
@@ -14,14 +16,23 @@ type ReferenceFile = (String, String);
 
 /// Writes all pages, or with `--check` compares them and fails on a difference.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
-    let folder = tree::root()?.join(FOLDER);
+    let root = tree::root()?;
+    let folder = root.join(FOLDER);
     match arguments {
         [] => {
             let names = write_pages(&folder)?;
             names.iter().for_each(|name| println!("gen: {FOLDER}/{name}"));
+            for (page, text) in speed_tables::pages(&root)? {
+                fs::write(root.join(page), text).map_err(|e| format!("cannot write {page}: {e}"))?;
+                println!("gen: {page}");
+            }
             Ok(())
         }
-        [flag] if flag == "--check" => compare(&folder, &fresh_pages()?),
+        [flag] if flag == "--check" => {
+            let reference = fresh_pages()?.into_iter().map(|(name, text)| (format!("{FOLDER}/{name}"), text));
+            let speed = speed_tables::pages(&root)?.into_iter().map(|(page, text)| (page.to_owned(), text));
+            compare(&root, &reference.chain(speed).collect::<Vec<_>>())
+        }
         _ => Err("takes nothing or --check".to_owned()),
     }
 }
@@ -52,12 +63,15 @@ fn write_pages(folder: &Path) -> Result<Vec<String>, String> {
 }
 
 /// Compares the pages in a folder with what they should be.
-fn compare(folder: &Path, pages: &[ReferenceFile]) -> Result<(), String> {
+/// Compares the pages with what is in the root.
+fn compare(root: &Path, pages: &[ReferenceFile]) -> Result<(), String> {
     let mut stale = Vec::new();
     for (name, fresh) in pages {
-        let kept = fs::read_to_string(folder.join(name)).unwrap_or_default();
+        let kept = fs::read_to_string(root.join(name)).unwrap_or_default();
         if let Some(line) = first_difference(&kept, fresh) {
-            stale.push(format!("{FOLDER}/{name}:{line}: differs from what the program prints"));
+            stale.push(format!(
+                "{name}:{line}: differs from what the program prints, or from the last benchmark"
+            ));
         }
     }
     if stale.is_empty() {
@@ -96,6 +110,6 @@ mod tests {
         fs::write(folder.file("a.md"), "one\n").unwrap();
         assert!(compare(folder.path(), &pages).is_ok());
         let changed = [("a.md".to_owned(), "two\n".to_owned())];
-        assert!(compare(folder.path(), &changed).unwrap_err().contains("docs/reference/a.md:1"));
+        assert!(compare(folder.path(), &changed).unwrap_err().contains("a.md:1"));
     }
 }

@@ -10,6 +10,7 @@ mod netns;
 mod process;
 mod rust_text;
 mod skips;
+mod speed_tables;
 mod temp_folder;
 mod tidy;
 mod tree;
@@ -43,7 +44,7 @@ const TASKS: &[Task] = &[
     Task {
         name: "gen",
         arguments: "[--check]",
-        help: "write docs/reference from the program itself; --check only compares",
+        help: "write docs/reference from the program itself, and the tables of speed from bench/results.json; --check only compares",
         run: gen_reference::run,
     },
     Task {
