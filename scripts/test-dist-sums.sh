@@ -24,6 +24,9 @@ verified() {
 LINERATE_SIGNING_KEY=$work/ours "$sums" dist >/dev/null
 [ "$(cut -d ' ' -f 3 dist/SHA256SUMS | xargs)" = 'linerate-a linerate-b' ] || fail 'not all files, or others, have a checksum'
 verified || fail 'a good signature is refused'
+rm dist/SHA256SUMS.sig
+LINERATE_SIGNING_KEY=ours "$sums" dist >/dev/null || fail 'a key in the folder of the caller is not found'
+verified || fail 'the signature with a key in the folder of the caller is refused'
 
 echo changed >>dist/linerate-a
 ! verified || fail 'a changed file is accepted'
