@@ -14,7 +14,9 @@ x86_64) platform=linux/amd64 ;;
 aarch64) platform=linux/arm64 ;;
 *) echo "$arch: the architectures are x86_64 and aarch64" >&2 && exit 2 ;;
 esac
-[ -e "$program" ] || { echo "there is no $program; run make dist" >&2 && exit 1; }
+for file in "$program" dist/THIRD-PARTY.txt; do
+    [ -e "$file" ] || { echo "there is no $file; run make dist" >&2 && exit 1; }
+done
 scripts/need.sh buildah:buildah jq:jq
 
 # Images of this script alone, in a folder that disappears with it. The driver works on every file system, and within
@@ -36,7 +38,7 @@ buildah=(buildah --storage-driver vfs --root "$work/images" --runroot "$work/run
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 version=$(sed -n '/^\[workspace.package\]/,/^\[/ s/^version = "\(.*\)"/\1/p' Cargo.toml)
 mkdir "$work/context"
-cp "$program" "$work/context/"
+cp "$program" dist/THIRD-PARTY.txt "$work/context/"
 # Only the format of Docker has a health check.
 "${buildah[@]}" build --quiet --isolation chroot --format docker --platform "$platform" --timestamp "$SOURCE_DATE_EPOCH" \
     --build-arg "PROGRAM=$(basename "$program")" --label "org.opencontainers.image.version=$version" \
@@ -45,7 +47,8 @@ rm -f "$image"
 "${buildah[@]}" push --quiet "linerate:$version" "docker-archive:$image:linerate:$version"
 size=$(stat -c %s "$image")
 echo "$image: $size bytes; at most $limit"
-[ "$size" -le "$limit" ] || { echo "the image is too large" >&2 && exit 1; }
+# Said last: what the image does is worth knowing whatever its size.
+check_size() { [ "$size" -le "$limit" ] || { echo "the image is too large: $size bytes" >&2 && exit 1; }; }
 
 # What a runtime gets from the image.
 config=$("${buildah[@]}" inspect --type image "linerate:$version")
@@ -53,12 +56,13 @@ jq -e '.Docker.config | .User == "65532:65532" and .Entrypoint == ["/linerate"] 
     { echo "the image runs something else, or as somebody else" >&2 && exit 1; }
 container=$("${buildah[@]}" from --pull-never "linerate:$version")
 root=$("${buildah[@]}" mount "$container")
-files=$(cd "$root" && find . -type f)
-[ "$files" = ./linerate ] || { printf 'the image contains other files:\n%s\n' "$files" >&2 && exit 1; }
+files=$(cd "$root" && find . -type f | LC_ALL=C sort)
+[ "$files" = ./THIRD-PARTY.txt$'\n'./linerate ] || { printf 'the image contains other files:\n%s\n' "$files" >&2 && exit 1; }
 
 # As docs/guide/install.md says: a root that cannot be written, no capability, no new privileges, the network of the host.
 if [ "$(id -u)" -ne 0 ] || [ "$arch" != "$(uname -m)" ]; then
     echo 'not run: a test run needs root and the processor of the image'
+    check_size
     exit 0
 fi
 scripts/need.sh podman:podman runc:runc
@@ -85,3 +89,4 @@ status=0
 wait "$server_pid" || status=$?
 server_pid=
 [ "$status" -eq 143 ] || { echo "the server in the container ended with $status instead of 143" >&2 && exit 1; }
+check_size

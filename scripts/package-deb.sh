@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Makes the Debian package dist/linerate_VERSION_amd64.deb from a static binary: package-deb.sh [BINARY]. Without
-# BINARY, it is dist/linerate-x86_64-linux-musl.
+# Makes the Debian package dist/linerate_VERSION_amd64.deb from a static binary for x86-64: package-deb.sh [BINARY]. Without
+# BINARY, it is dist/linerate-x86_64-linux-musl. The licences of what is in it are in THIRD-PARTY.txt next to it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 binary=${1:-dist/linerate-x86_64-linux-musl}
-if [ ! -x "$binary" ]; then
-    echo "there is no $binary; run: make dist" >&2
-    exit 1
-fi
+licences=$(dirname "$binary")/THIRD-PARTY.txt
+for file in "$binary" "$licences"; do
+    [ -e "$file" ] || { echo "there is no $file; run: make dist" >&2 && exit 1; }
+done
 scripts/need.sh readelf:binutils dpkg-deb:dpkg
 # The package depends on nothing, so that it installs on every release of Debian.
 if readelf -l "$binary" | grep -q INTERP; then
@@ -29,23 +29,36 @@ export SOURCE_DATE_EPOCH
 stage=target/package
 rm -rf "$stage"
 mkdir -p "$stage/man" "$stage/completions"
-cp "$binary" "$stage/linerate"
+install -m 755 "$binary" "$stage/linerate"
+# Debian wants long texts compressed, without the time.
+gzip -9nc "$licences" >"$stage/THIRD-PARTY.txt.gz"
+gzip -9nc CHANGELOG.md >"$stage/CHANGELOG.md.gz"
+
+# What prints its manual pages and completions: on another processor the program for that one, or an emulator.
+program=("$stage/linerate")
+if [ "$(uname -m)" != x86_64 ]; then
+    program=("$(dirname "$binary")/linerate-$(uname -m)-linux-musl")
+    if [ ! -x "${program[0]}" ]; then
+        scripts/need.sh qemu-x86_64-static:qemu-user-static
+        program=(qemu-x86_64-static "$stage/linerate")
+    fi
+fi
 
 # The commands in the help of the program or of one of its commands.
 commands() {
     # Some stand-ins print their own help on standard error.
-    LINERATE_ARCHIVE=:memory: "$stage/linerate" "$@" --help 2>/dev/null |
+    LINERATE_ARCHIVE=:memory: "${program[@]}" "$@" --help 2>/dev/null |
         awk '/^Commands:/ { in_list = 1; next } in_list && /^[^ ]/ { exit } in_list && /^  [a-z0-9]/ && $1 != "help" { print $1 }'
 }
-"$stage/linerate" man >"$stage/man/linerate.1"
+"${program[@]}" man >"$stage/man/linerate.1"
 for command in $(commands); do
-    "$stage/linerate" man "$command" >"$stage/man/linerate-$command.1"
+    "${program[@]}" man "$command" >"$stage/man/linerate-$command.1"
     for below in $(commands "$command"); do
-        "$stage/linerate" man "$command" "$below" >"$stage/man/linerate-$command-$below.1"
+        "${program[@]}" man "$command" "$below" >"$stage/man/linerate-$command-$below.1"
     done
 done
 for shell in bash zsh fish; do
-    "$stage/linerate" completions "$shell" >"$stage/completions/$shell"
+    "${program[@]}" completions "$shell" >"$stage/completions/$shell"
 done
 
 number=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)

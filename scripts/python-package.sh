@@ -80,6 +80,12 @@ wheel() {
     folder=$(mktemp -d)
     export LINERATE_PROGRAM SOURCE_DATE_EPOCH
     LINERATE_PROGRAM=$(realpath "$1")
+    # `make dist` leaves the licences of what is in a static program next to it.
+    local licences
+    licences=$(dirname "$LINERATE_PROGRAM")/THIRD-PARTY.txt
+    if [ -z "${LINERATE_LICENCES:-}" ] && [ -e "$licences" ]; then
+        export LINERATE_LICENCES=$licences
+    fi
     SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 1700000000)}
     "$tools_place/bin/pip" wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation \
         --wheel-dir "$folder" "$package"
@@ -96,7 +102,8 @@ run_tests() {
     folder=$(mktemp -d)
     # shellcheck disable=SC2064 # the folder of now
     trap "rm -rf '$folder'" EXIT
-    built=$(wheel "$1" "$folder")
+    echo 'licences of others' >"$folder/THIRD-PARTY.txt"
+    built=$(LINERATE_LICENCES=$folder/THIRD-PARTY.txt wheel "$1" "$folder")
     "$tested_place/bin/pip" uninstall --quiet --yes linerate 2>/dev/null
     "$tested_place/bin/pip" install --quiet --disable-pip-version-check "$built[polars,pandas]"
     "$tested_place/bin/python" -m pytest -q "$package/tests"

@@ -1,6 +1,7 @@
 """Puts the program into the wheel, and says which platforms it runs on.
 
-The environment variable LINERATE_PROGRAM names the program.
+The environment variable LINERATE_PROGRAM names the program, and LINERATE_LICENCES the file with the licences of what is
+linked into it, if there is one.
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ class ProgramHook(BuildHookInterface[Any]):
         build_data["shared_scripts"] = {str(Path(named).resolve()): "linerate"}
         build_data["tag"] = f"py3-none-{platforms(Path(named).read_bytes())}"
         build_data["pure_python"] = False
+        licences = os.environ.get("LINERATE_LICENCES")
+        if licences is not None:
+            build_data["force_include"][licences] = "linerate/THIRD-PARTY.txt"
 
 
 def platforms(program: bytes) -> str:

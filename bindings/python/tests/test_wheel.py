@@ -30,7 +30,7 @@ def test_the_wheel_says_where_it_runs() -> None:
 
 def test_types_and_licences_are_installed() -> None:
     installed = resources.files("linerate")
-    for name in ("py.typed", "LICENSE-APACHE", "LICENSE-MIT"):
+    for name in ("py.typed", "LICENSE-APACHE", "LICENSE-MIT", "THIRD-PARTY.txt"):
         assert installed.joinpath(name).is_file()
     assert Path(linerate.__file__).is_relative_to(Path(str(metadata.distribution("linerate").locate_file(""))))
 
