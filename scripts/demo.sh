@@ -23,7 +23,7 @@ trap 'exit 143' TERM
 heading() { printf '\n== %s\n' "$1"; }
 
 heading 'what the build needs'
-scripts/need.sh cc:gcc node:nodejs npm:npm
+scripts/need.sh cc:gcc,libc6-dev node:nodejs npm:npm
 if ! command -v cargo >/dev/null; then
     echo "missing: Rust; install it from https://rustup.rs and try again" >&2
     exit 1

