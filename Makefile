@@ -37,7 +37,7 @@ help:
 	@echo "make docs    README, guide, concepts and reference as web pages with search, target/book"
 	@echo "make dist    static programs, package, checksums and their signature, dist/"
 	@echo "make dist-check  check what make dist made, and that a second build is the same"
-	@echo "make package-check  as root: install, try and purge the Debian package in a fresh root"
+	@echo "make package-check  as root: install, try and purge the Debian package in a fresh root, and compile there"
 	@echo "make container   the container image of the server, dist/; as root also a test run"
 	@echo "make doc     the documentation of all crates, target/doc"
 
@@ -68,8 +68,10 @@ test:
 	@cargo xtask tidy
 	@cargo xtask walk --check
 	@cargo xtask gen --check
-	$(HEADING) 'the small build, and the signature of releases'
+	$(HEADING) 'the small build, what is installed, and the files of releases'
 	@scripts/core-check.sh
+	@scripts/test-need.sh
+	@scripts/test-dist.sh
 	@scripts/test-dist-sums.sh
 	$(HEADING) 'tests'
 	@rm -f $(SKIPPED)

@@ -21,11 +21,6 @@ work=$top/target/dist
 target=$arch-unknown-linux-musl
 mkdir -p "$work"
 
-# Build scripts call their compiler by one name, without arguments.
-compiler=$work/cc-$arch archiver=$work/ar
-printf '#!/bin/sh\nexec "%s" "%s" %s-linux-musl "$@"\n' "$top/scripts/zig-cc.sh" "$zig" "$arch" >"$compiler"
-printf '#!/bin/sh\nexec "%s" ar "$@"\n' "$zig" >"$archiver"
-chmod +x "$compiler" "$archiver"
 export ZIG_GLOBAL_CACHE_DIR=$work/zig-cache ZIG_LOCAL_CACHE_DIR=$work/zig-cache
 
 # Flags of the user are for other builds.
@@ -34,11 +29,25 @@ for variable in $(compgen -e CARGO_PROFILE_ || true); do unset "$variable"; done
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
 export SOURCE_DATE_EPOCH
 
-# The last rule that fits wins.
+# The standard library is built along. That is a feature of cargo's nightly releases, hence the variable.
+export RUSTC=/usr/bin/rustc RUSTC_BOOTSTRAP=1
+standard_library=-Zbuild-std=std,panic_unwind
+
+# The sources of packages are in folders whose names only cargo knows, so they have to be there before the paths are
+# replaced: otherwise the program would depend on what was fetched for another build.
+/usr/bin/cargo fetch --locked "$standard_library" --target "$target"
 cargo_home=${CARGO_HOME:-$HOME/.cargo}
+shopt -s nullglob
+registries=("$cargo_home"/registry/src/*/)
+[ "${#registries[@]}" -ne 0 ] || {
+    echo "there are no sources of packages in $cargo_home/registry/src, where cargo should have put them" >&2
+    exit 1
+}
+
+# The last rule that fits wins.
 paths=("$HOME=/user" "$cargo_home=/cargo" "$top=/linerate" /usr/lib/rustlib/src/rust=/rust /usr/src=/rust-src)
-for path in "$cargo_home"/registry/src/*; do paths+=("$path=/crates"); done
-rust_flags=(-C link-self-contained=no) c_flags=(-g0)
+for path in "${registries[@]}"; do paths+=("${path%/}=/crates"); done
+rust_flags=(-C link-self-contained=no) c_flags=()
 for path in "${paths[@]}"; do
     rust_flags+=("--remap-path-prefix=$path")
     c_flags+=("-ffile-prefix-map=$path")
@@ -46,13 +55,22 @@ done
 separator=$(printf '\037')
 CARGO_ENCODED_RUSTFLAGS=$(IFS=$separator && echo "${rust_flags[*]}")
 export CARGO_ENCODED_RUSTFLAGS
+
+# Build scripts call their compiler by one name, without arguments. Its flags are here too, as build scripts split a
+# variable with flags at each blank, of which paths may have some.
+compiler=$work/cc-$arch archiver=$work/ar
+{
+    printf '#!/usr/bin/env bash\nexec'
+    printf ' %q' "$top/scripts/zig-cc.sh" "$zig" "$arch-linux-musl" "${c_flags[@]}"
+    printf ' "$@"\n'
+} >"$compiler"
+printf '#!/usr/bin/env bash\nexec %q ar "$@"\n' "$zig" >"$archiver"
+chmod +x "$compiler" "$archiver"
 variable=${target//-/_}
-export "CC_$variable=$compiler" "AR_$variable=$archiver" "CFLAGS_$variable=${c_flags[*]}"
+export "CC_$variable=$compiler" "AR_$variable=$archiver" "CFLAGS_$variable="
 export "CARGO_TARGET_${variable^^}_LINKER=$compiler"
 
-# The standard library is built along. That is a feature of cargo's nightly releases, hence the variable.
-export RUSTC=/usr/bin/rustc RUSTC_BOOTSTRAP=1
-/usr/bin/cargo build --locked --profile dist -Zbuild-std=std,panic_unwind --target "$target" --target-dir "$work/cargo" \
+/usr/bin/cargo build --locked --profile dist "$standard_library" --target "$target" --target-dir "$work/cargo" \
     --package linerate "${features[@]}"
 mkdir -p "$(dirname "$file")"
 cp "$work/cargo/$target/dist/linerate" "$file"

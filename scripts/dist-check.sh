@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Checks what `make dist` has left in dist/: programs are static, small enough, name no path of this machine, and measure
 # in a root folder with nothing else in it; checksums and signature fit. Then it builds everything a second time in
-# another folder and compares. ARCHITECTURES and BUILDS select fewer programs, as for scripts/dist.sh; with REBUILD=no the
-# second build is left out. Needs root, or user namespaces.
+# another folder, with nothing of what cargo has fetched for the first, and compares. What is too large is said last.
+# ARCHITECTURES and BUILDS select fewer programs, as for scripts/dist.sh; with REBUILD=no the second build is left out.
+# Needs root, or user namespaces.
 set -euo pipefail
 top=$(cd "$(dirname "$0")/.." && pwd)
 cd "$top"
@@ -11,6 +12,7 @@ read -ra architectures <<<"${ARCHITECTURES:-x86_64 aarch64}"
 read -ra builds <<<"${BUILDS:-full core}"
 # In MB of 10^6 bytes.
 declare -A size_limits=([full]=14 [core]=5)
+too_large=()
 heading() { printf '\n== %s\n' "$1"; }
 fail() {
     echo "error: $1" >&2
@@ -40,11 +42,13 @@ check_file() {
     ! readelf --dynamic "$file" | grep NEEDED || fail "$file needs shared libraries"
     size=$(stat -c %s "$file")
     echo "$size bytes; at most ${limit}000000"
-    [ "$size" -le "${limit}000000" ] || fail "$file is too large"
+    [ "$size" -le "${limit}000000" ] || too_large+=("$file")
     strings "$file" >"$work/strings"
     for path in "$top" "${CARGO_HOME:-$HOME/.cargo}" /usr/src /usr/lib/rustlib; do
         ! grep -m 3 -F "$path/" "$work/strings" || fail "$file names the path $path of this machine"
     done
+    # What is left of a path if dist-build.sh has not replaced the folder of the registry, whose name differs.
+    ! grep -m 3 -F /cargo/registry/ "$work/strings" || fail "$file names the registry of the cargo that built it"
 }
 
 # Serves and measures over loopback in a root folder that contains the program alone. A program for another processor
@@ -96,6 +100,20 @@ for arch in "${architectures[@]}"; do
     done
 done
 
+names+=(THIRD-PARTY.txt)
+# The package is made with the program that is in it.
+if [[ " ${names[*]} " == *' linerate-x86_64-linux-musl '* ]]; then
+    deb=$(cd dist && echo linerate_*_amd64.deb)
+    [ -e "dist/$deb" ] || fail 'there is no Debian package in dist/; run make dist'
+    names+=("$deb")
+fi
+
+heading 'licences'
+for part in musl SQLite ring preact "Rust's standard library"; do
+    grep -q "^$part" dist/THIRD-PARTY.txt || fail "dist/THIRD-PARTY.txt does not name $part"
+done
+echo "dist/THIRD-PARTY.txt: $(stat -c %s dist/THIRD-PARTY.txt) bytes"
+
 heading 'checksums'
 (cd dist && sha256sum --check --quiet SHA256SUMS) || fail 'dist/SHA256SUMS does not fit'
 echo 'dist/SHA256SUMS fits'
@@ -105,15 +123,26 @@ else
     echo 'not signed'
 fi
 
-[ "${REBUILD:-yes}" = yes ] || exit 0
-heading 'second build, in another folder'
-copy=$work/a/folder/with/another/name
-mkdir -p "$copy"
-git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents --target-directory "$copy"
-SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
-export SOURCE_DATE_EPOCH
-env -u CARGO_TARGET_DIR "$copy/scripts/dist.sh"
-for name in "${names[@]}"; do
-    cmp "dist/$name" "$copy/dist/$name" || fail "two builds of $name differ"
-    echo "same: $(sha256sum "$copy/dist/$name" | cut -d ' ' -f 1)  $name"
-done
+# The same files from another folder, whose name has blanks, and from an empty cache of cargo, whose settings stay:
+# they may name the registry of a company, and how to log in there.
+second_build() {
+    local copy="$work/a/folder with/another name" user=${CARGO_HOME:-$HOME/.cargo} own=$work/cargo-home file name
+    mkdir -p "$copy" "$own"
+    for file in config config.toml credentials credentials.toml; do
+        [ ! -e "$user/$file" ] || ln -s "$(realpath "$user/$file")" "$own/$file"
+    done
+    git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents --target-directory "$copy"
+    SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
+    export SOURCE_DATE_EPOCH
+    env -u CARGO_TARGET_DIR -u LINERATE_SIGNING_KEY CARGO_HOME="$own" "$copy/scripts/dist.sh"
+    for name in "${names[@]}"; do
+        cmp "dist/$name" "$copy/dist/$name" || fail "two builds of $name differ"
+        echo "same: $(sha256sum "$copy/dist/$name" | cut -d ' ' -f 1)  $name"
+    done
+}
+
+if [ "${REBUILD:-yes}" = yes ]; then
+    heading 'second build, in another folder'
+    second_build
+fi
+[ "${#too_large[@]}" -eq 0 ] || fail "too large: ${too_large[*]}"
