@@ -119,15 +119,17 @@ paths_of_a_build() {
 licences_of_everything() {
     local rust=$work/rust zig=$work/zig part
     bin=$work/none
-    mkdir -p "$rust/library/vendor/part-1.0" "$zig/lib/libc/musl"
+    mkdir -p "$rust/library/vendor/part-1.0" "$zig/lib/libc/musl" "$zig/lib/libunwind"
     echo 'Copyright of Rust' >"$rust/COPYRIGHT"
     printf '%s\n' 'name = "part"' 'version = "1.0"' 'license = "MIT/Apache-2.0"' >"$rust/library/vendor/part-1.0/Cargo.toml"
     echo 'Copyright of zig' >"$zig/LICENSE"
+    echo 'Copyright of LLVM' >"$zig/lib/libunwind/LICENSE.TXT"
     echo 'Copyright of musl' >"$zig/lib/libc/musl/COPYRIGHT"
     licences=("$top/scripts/third-party.py" "$work/licences.txt" --zig "$zig" --rust "$rust")
     CARGO_HOME=$users_cargo_home run "${licences[@]}" || fail 'the licences cannot be written'
-    for part in 'linerate: ' 'musl, ' 'compiler_rt ' 'libunwind .* [[]' "Rust's " 'part 1.0: MIT OR Apache-2.0 [[]1]' \
+    for part in 'linerate: ' 'musl, ' 'compiler_rt ' 'libunwind ' "Rust's " 'part 1.0: MIT OR Apache-2.0 [[]1]' \
         'SQLite [0-9]' 'ring [0-9]' 'zstd-sys [0-9]' 'preact [0-9]' 'Copyright of Rust' 'Copyright of zig' 'Copyright of musl' \
+        'Copyright of LLVM' \
         'UNICODE LICENSE V3' 'Redistribution and use in source and binary forms'; do
         grep -q "^$part" "$work/licences.txt" || fail "the licences do not name $part"
     done

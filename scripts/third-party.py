@@ -38,7 +38,6 @@ OTHER_SYSTEMS = {
     "wasi",
     "wit-bindgen",
 }
-LLVM = "Apache-2.0 WITH LLVM-exception"
 PUBLIC_DOMAIN = "The authors of SQLite have dedicated it to the public domain: https://sqlite.org/copyright.html"
 
 
@@ -112,13 +111,12 @@ def standard_library(rust: Path) -> list[Part]:
     return parts
 
 
-def c_libraries(zig: Path, packages: list[Part]) -> list[Part]:
-    """What zig links: musl, the functions that compilers call, and LLVM's libunwind, whose text zig leaves out."""
-    llvm = [text for part in packages for text in part.texts if "LLVM Exceptions to the Apache 2.0 License" in text]
+def c_libraries(zig: Path) -> list[Part]:
+    """What zig links: musl, the functions that compilers call, and LLVM's libunwind."""
     return [
         Part("musl, the C library", "MIT", [read(zig / "lib/libc/musl/COPYRIGHT")]),
         Part("compiler_rt of zig", "MIT", [read(zig / "LICENSE")]),
-        Part("libunwind of LLVM", LLVM, llvm[:1]),
+        Part("libunwind of LLVM", "Apache-2.0 WITH LLVM-exception", [read(zig / "lib/libunwind/LICENSE.TXT")]),
     ]
 
 
@@ -184,12 +182,11 @@ def main() -> None:
     arguments = parser.parse_args()
 
     apache = read(TOP / "LICENSE-APACHE")
-    packages = rust_packages()
     sections = [
         ("linerate", [Part("linerate", "Apache-2.0 OR MIT", [apache, read(TOP / "LICENSE-MIT")])]),
-        ("C library", c_libraries(arguments.zig, packages)),
+        ("C library", c_libraries(arguments.zig)),
         ("Standard library", standard_library(arguments.rust)),
-        ("Packages of Rust", packages),
+        ("Packages of Rust", rust_packages()),
         ("Packages of the web pages", page_packages(arguments.ui)),
     ]
     text = document(sections, apache)
