@@ -214,6 +214,9 @@ pub struct PointSummary {
     /// The values of the trials that have one, in the order of the repeats.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<f64>,
+    /// The repeat of each value, from 0; absent in what earlier versions wrote.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repeats: Vec<u32>,
     /// Their median.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median: Option<f64>,
@@ -247,8 +250,12 @@ impl PointSummary {
     fn without_excess(mut self) -> Self {
         if self.quantity == Self::CEILING_SHARE {
             let known = self.values.len();
-            self.values.retain(|share| *share <= 1.0);
             let sound = |value: f64| value <= 1.0;
+            if self.repeats.len() == known {
+                let mut values = self.values.iter();
+                self.repeats.retain(|_| values.next().is_some_and(|share| sound(*share)));
+            }
+            self.values.retain(|share| sound(*share));
             // The old median and interval do not apply to the remaining values.
             let whole = self.values.len() == known;
             self.median = self.median.filter(|median| whole && sound(*median));
@@ -329,7 +336,7 @@ pub struct PlanRecord {
     pub start: Option<PlanStart>,
     /// The trials, in the order in which they were run.
     pub trials: Vec<TrialEnd>,
-    /// The results of searches.
+    /// The results of searches that have ended, one for each point and repeat.
     pub found: Vec<SearchEnd>,
     /// The summaries of the points.
     pub summaries: Vec<PointSummary>,
@@ -389,8 +396,17 @@ impl PlanRecord {
                 (self.summaries, self.judgements, self.tables) = (Vec::new(), Vec::new(), Vec::new());
                 (self.outcome, self.reason) = (None, None);
             }
-            Body::TrialEnded(trial) => self.trials.push(trial.clone()),
-            Body::SearchEnded(found) => self.found.push(found.clone()),
+            Body::TrialEnded(trial) => {
+                if trial.step.is_some() {
+                    // The search goes on, or begins again after the plan was changed.
+                    self.found.retain(|found| (&found.point, found.repeat) != (&trial.point, trial.repeat));
+                }
+                self.trials.push(trial.clone());
+            }
+            Body::SearchEnded(found) => {
+                self.found.retain(|earlier| (&earlier.point, earlier.repeat) != (&found.point, found.repeat));
+                self.found.push(found.clone());
+            }
             Body::PointSummed(summary) => self.summaries.push(summary.clone().without_excess()),
             Body::MethodTable(table) => self.tables.push(table.clone()),
             Body::Judged(judgement) => self.judgements.push(judgement.clone()),

@@ -150,8 +150,8 @@ pub fn compare_with_base(
             let Some(of_base) = base.samples(place, quantity.name) else { continue };
             for (candidate, other) in others.iter().enumerate() {
                 let of_other = other.samples(place, quantity.name);
-                // If repeats are missing, the others cannot be paired.
-                let in_turn = of_other.is_some_and(|samples| samples.len() == of_base.len());
+                // Where other repeats are missing than in the base, values of different times would be paired.
+                let in_turn = other.has_repeats_of(base, place, quantity.name);
                 let pairing = if in_turn { pairing } else { Pairing::None };
                 let resolution = resolution(quantity.dimension, of_base);
                 match of_other.and_then(|samples| compare(of_base, samples, pairing, resolution)) {

@@ -81,9 +81,9 @@ impl TrialResults {
             let Some(test) = point.test_of(&flow.name) else { continue };
             for direction in test.spec.phases().into_iter().flatten() {
                 for (at, quantity) in QUANTITIES.iter().enumerate() {
-                    let found = trials
-                        .values()
-                        .filter_map(|trial| trial.get(number).and_then(Option::as_ref)?.get(direction, at));
+                    let found = trials.iter().filter_map(|(repeat, trial)| {
+                        Some((*repeat, trial.get(number)?.as_ref()?.get(direction, at)?))
+                    });
                     summaries.extend(summary(point.id, &flow.name, direction, quantity, found));
                 }
             }
@@ -111,17 +111,21 @@ impl TrialResults {
     }
 }
 
+/// The summary of a quantity, from its values with their repeats, from 1.
 fn summary<'m>(
     point: PointId,
     flow: &str,
     direction: Direction,
     quantity: &AssertionQuantity,
-    found: impl Iterator<Item = &'m QuantityValue>,
+    found: impl Iterator<Item = (u32, &'m QuantityValue)>,
 ) -> Option<PointSummary> {
-    let (mut values, mut words) = (Vec::new(), Vec::new());
-    for measured in found {
+    let (mut values, mut repeats, mut words) = (Vec::new(), Vec::new(), Vec::new());
+    for (repeat, measured) in found {
         match measured {
-            QuantityValue::Number(number) => values.push(*number),
+            QuantityValue::Number(number) => {
+                values.push(*number);
+                repeats.push(repeat.saturating_sub(1));
+            }
             other => words.extend(other.words().iter().cloned()),
         }
     }
@@ -142,6 +146,7 @@ fn summary<'m>(
             coverage: known.coverage,
         }),
         values,
+        repeats,
         words: words.into_iter().map(Into::into).collect(),
     })
 }

@@ -80,6 +80,7 @@ fn summary(point: usize, flow: &str, quantity: &str, unit: &str, median: f64) ->
         quantity: quantity.into(),
         unit: Some(unit.into()),
         values: vec![median; 7],
+        repeats: Vec::new(),
         median: Some(median),
         interval: Some(ends),
         words: Vec::new(),

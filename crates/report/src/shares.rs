@@ -78,6 +78,7 @@ fn plan_with(shares: &[f64]) -> (Vec<Event>, PlanRecord) {
         quantity: "share".into(),
         unit: Some("1".into()),
         values: shares.to_vec(),
+        repeats: Vec::new(),
         median: Some(shares[shares.len() / 2]),
         interval: Some(SummaryInterval { low, high, coverage: 0.95 }),
         words: Vec::new(),

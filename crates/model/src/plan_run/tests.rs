@@ -47,6 +47,7 @@ fn summary(values: Vec<f64>) -> PointSummary {
         quantity: "goodput".into(),
         unit: Some("bit/s".into()),
         values,
+        repeats: Vec::new(),
         median: None,
         interval: None,
         words: Vec::new(),
@@ -70,6 +71,46 @@ fn a_plan_that_goes_on_is_summed_up_anew() {
     assert_eq!((record.outcome, record.reason.as_deref(), record.resumed), (None, None, 1));
     let of = |flow| record.summaries.iter().find(|one| one.flow == flow).map(|one| one.values.len());
     assert_eq!((of("ab"), of("cd")), (Some(2), None));
+}
+
+/// A plan that is resumed with other settings searches again.
+#[test]
+fn a_search_has_one_result_for_each_repeat_and_none_while_it_goes_on() {
+    let end = |repeat, number| {
+        Body::SearchEnded(SearchEnd { point: "00000000000000ff".into(), repeat, found: None, number })
+    };
+    let step = |repeat| {
+        Body::TrialEnded(TrialEnd {
+            point: "00000000000000ff".into(),
+            repeat,
+            content: "0000000000000001".into(),
+            step: Some(SearchStep { label: "1Gb/s".into(), number: 1e9, confirms: false, passed: true }),
+            runs: Vec::new(),
+        })
+    };
+    let bodies =
+        [step(0), end(0, Some(1e9)), step(1), end(1, None), Body::PlanResumed, step(1), end(1, Some(2e9))];
+    let log: Vec<Event> = (0..).zip(bodies).map(|(seq, body)| event(seq, body)).collect();
+    let found = |events: &[Event]| -> Vec<(u32, Option<f64>)> {
+        PlanRecord::fold(events).found.iter().map(|end| (end.repeat, end.number)).collect()
+    };
+    assert_eq!(found(&log[..5]), [(0, Some(1e9)), (1, None)]);
+    assert_eq!(found(&log[..6]), [(0, Some(1e9))]);
+    assert_eq!(found(&log), [(0, Some(1e9)), (1, Some(2e9))]);
+    // An end without the steps before it, of which a log may have lost some.
+    let again = [&log[..4], &[event(4, end(1, Some(3e9)))]].concat();
+    assert_eq!(found(&again), [(0, Some(1e9)), (1, Some(3e9))]);
+}
+
+#[test]
+fn a_share_above_1_is_left_out_with_its_repeat() {
+    let share =
+        PointSummary { quantity: "share".into(), repeats: vec![0, 2, 3], ..summary(vec![0.5, 1.5, 0.7]) };
+    let record = PlanRecord::fold(&[event(0, Body::PointSummed(share))]);
+    assert_eq!(
+        (&record.summaries[0].values[..], &record.summaries[0].repeats[..]),
+        (&[0.5, 0.7][..], &[0, 3][..])
+    );
 }
 
 #[test]

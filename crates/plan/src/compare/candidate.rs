@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_model::{PlanRecord, RunRecord};
+use linerate_model::{Outcome, PlanRecord, PointSummary, RunRecord};
 use linerate_theory::compare::Pairing;
 use thiserror::Error;
 
@@ -15,10 +15,18 @@ use crate::plan::TrialOrder;
 pub struct Candidate {
     /// Name.
     pub name: String,
-    /// Subjects in the order in which they were found, each with its figures by quantity, one per repeat.
-    figures: Vec<(Subject, BTreeMap<String, Vec<f64>>)>,
+    /// Subjects in the order in which they were found, each with its figures by quantity.
+    figures: Vec<(Subject, BTreeMap<String, RepeatedFigures>)>,
     /// Facts about hosts and settings, each with every value that was seen.
     pub(super) facts: BTreeMap<String, BTreeSet<String>>,
+}
+
+/// The figures of a quantity, one per repeat that has one.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct RepeatedFigures {
+    values: Vec<f64>,
+    /// The repeat of each value, from 0; absent if it is not known.
+    repeats: Vec<Option<u32>>,
 }
 
 /// Reasons why the values of an axis cannot be compared.
@@ -45,14 +53,14 @@ impl Candidate {
     #[must_use]
     pub fn of_runs(name: String, runs: &[RunRecord]) -> Self {
         let mut candidate = Self { name, ..Self::default() };
-        for run in runs {
+        for (repeat, run) in (0..).zip(runs) {
             facts::note(&mut candidate.facts, run);
             for flow in &run.flows {
                 let (name, direction) = (flow.plan.name.clone(), flow.plan.direction);
                 let place = Subject { point: Vec::new(), flow: name.into(), direction };
                 for quantity in QUANTITIES {
                     if let Some(QuantityValue::Number(number)) = (quantity.of)(run, flow) {
-                        candidate.note(&place, quantity.name, number);
+                        candidate.note(&place, quantity.name, number, Some(repeat));
                     }
                 }
             }
@@ -80,19 +88,23 @@ impl Candidate {
             let kept = labels.into_iter().filter(|(axis, _)| only.is_none_or(|(name, _)| name != *axis));
             let point = kept.map(|(axis, label)| (axis.to_owned(), label.to_owned())).collect();
             let place = Subject { point, flow: summary.flow.to_string(), direction: summary.direction };
-            for value in &summary.values {
-                self.note(&place, &summary.quantity, *value);
+            let repeats = repeats_of(plan, summary);
+            for (at, value) in summary.values.iter().enumerate() {
+                let repeat = repeats.as_ref().and_then(|repeats| repeats.get(at)).copied();
+                self.note(&place, &summary.quantity, *value, repeat);
             }
         }
     }
 
-    fn note(&mut self, place: &Subject, quantity: &str, number: f64) {
+    fn note(&mut self, place: &Subject, quantity: &str, number: f64, repeat: Option<u32>) {
         let at = self.figures.iter().position(|(known, _)| known == place).unwrap_or_else(|| {
             self.figures.push((place.clone(), BTreeMap::new()));
             self.figures.len() - 1
         });
         if let Some((_, figures)) = self.figures.get_mut(at) {
-            figures.entry(quantity.to_owned()).or_default().push(number);
+            let of_quantity = figures.entry(quantity.to_owned()).or_default();
+            of_quantity.values.push(number);
+            of_quantity.repeats.push(repeat);
         }
     }
 
@@ -104,8 +116,20 @@ impl Candidate {
     /// The figures of a quantity for a subject, one per repeat.
     #[must_use]
     pub fn samples(&self, place: &Subject, quantity: &str) -> Option<&[f64]> {
+        self.find(place, quantity).map(|figures| figures.values.as_slice())
+    }
+
+    fn find(&self, place: &Subject, quantity: &str) -> Option<&RepeatedFigures> {
         let (_, figures) = self.figures.iter().find(|(known, _)| known == place)?;
-        figures.get(quantity).map(Vec::as_slice)
+        figures.get(quantity)
+    }
+
+    /// Whether this configuration and another one have figures of a quantity from the same repeats, so that they can be
+    /// paired.
+    pub(super) fn has_repeats_of(&self, other: &Self, place: &Subject, quantity: &str) -> bool {
+        let repeats =
+            |one: &Self| -> Option<Vec<u32>> { one.find(place, quantity)?.repeats.iter().copied().collect() };
+        repeats(self).is_some_and(|own| Some(own) == repeats(other))
     }
 
     /// Whether nothing was measured.
@@ -113,6 +137,21 @@ impl Candidate {
     pub fn is_empty(&self) -> bool {
         self.figures.is_empty()
     }
+}
+
+/// The repeats of a summary's values, from 0; `None` if they are not known.
+fn repeats_of(plan: &PlanRecord, summary: &PointSummary) -> Option<Vec<u32>> {
+    if !summary.repeats.is_empty() {
+        return (summary.repeats.len() == summary.values.len()).then(|| summary.repeats.clone());
+    }
+    // Earlier versions wrote no repeats. They are known if every repeat that was measured has a value.
+    let measured = plan.trials.iter().filter(|trial| {
+        let mut runs = trial.runs.iter();
+        trial.point == summary.point
+            && runs.any(|run| run.flow == summary.flow && run.outcome == Outcome::Completed)
+    });
+    let repeats: BTreeSet<u32> = measured.map(|trial| trial.repeat).collect();
+    (repeats.len() == summary.values.len()).then(|| repeats.into_iter().collect())
 }
 
 /// The values of an axis as configurations, the first one as the base, and the pairing of their repeats: in a

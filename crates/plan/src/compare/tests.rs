@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use linerate_model::flow::FlowId;
 use linerate_model::{
-    Body, Event, FlowPlan, HostInfo, PlanAxis, PlanPoint, PlanRecord, PlanStart, PlanValue, PointSummary,
-    RunRecord, SideSettings, Tally, TestFile, Transport, World,
+    Body, Event, FlowPlan, HostInfo, Outcome, PlanAxis, PlanPoint, PlanRecord, PlanStart, PlanValue,
+    PointSummary, RunRecord, SideSettings, Tally, TestFile, Transport, TrialEnd, TrialRun, World,
 };
 use linerate_theory::compare::ComparisonOutcome;
 use linerate_units::{Bitrate, Span, Timestamp};
@@ -51,6 +51,7 @@ fn plan(order: &str, rates: [&[f64]; 4]) -> PlanRecord {
         quantity: "goodput".into(),
         unit: Some("bit/s".into()),
         values: rates.iter().map(|rate| rate * 1e6).collect(),
+        repeats: (0..).take(rates.len()).collect(),
         median: None,
         interval: None,
         words: Vec::new(),
@@ -107,6 +108,65 @@ fn values_of_an_axis_are_compared_in_turn_where_they_were_measured_in_turn() {
     );
     let (_, pairing) = values_of_axis(&plan("sequential", [SLOW; 4]), "window").unwrap();
     assert_eq!(pairing, Pairing::None);
+}
+
+/// A plan whose rates drift by 1 Mb/s from repeat to repeat, whatever the configuration. In it, these repeats of the two
+/// windows failed, at one stream.
+fn drifting(repeats: u32, failed: [u32; 2]) -> PlanRecord {
+    let kept = failed.map(|failed| (0..repeats).filter(|repeat| *repeat != failed).collect::<Vec<_>>());
+    let rates = [0, 1].map(|at| kept[at].iter().map(|repeat| 900.0 + f64::from(*repeat)).collect::<Vec<_>>());
+    let mut record = plan("interleaved", [rates[0].as_slice(), &[], rates[1].as_slice(), &[]]);
+    record.start.as_mut().unwrap().repeats = repeats;
+    for (point, at) in [("a", 0), ("c", 1)] {
+        let trials = (0..repeats).map(|repeat| {
+            let outcome = if repeat == failed[at] { Outcome::Failed } else { Outcome::Completed };
+            trial(point, repeat, outcome)
+        });
+        record.trials.extend(trials);
+        let summary = record.summaries.iter_mut().find(|summary| summary.point == point).unwrap();
+        summary.repeats.clone_from(&kept[at]);
+    }
+    record
+}
+
+fn trial(point: &str, repeat: u32, outcome: Outcome) -> TrialEnd {
+    let run = TrialRun {
+        flow: "ab".into(),
+        run: format!("{point}{repeat}").into(),
+        outcome,
+        reason: None,
+        began: None,
+        start_error: None,
+        clock_error: None,
+    };
+    TrialEnd { point: point.into(), repeat, content: "".into(), step: None, runs: vec![run] }
+}
+
+/// The pairs of the only comparison, and its outcome.
+fn of_windows(record: &PlanRecord) -> (Option<usize>, ComparisonOutcome) {
+    let (values, pairing) = values_of_axis(record, "window").unwrap();
+    let table = compare_with_base(&values[0], &values[1..], &goodput(), pairing);
+    let [row] = &table.rows[..] else { panic!("{:?}", table.rows) };
+    (row.comparison.pairs, row.comparison.outcome)
+}
+
+/// Each repeat of one configuration would be paired with the next one of the other: all nine differ by the drift.
+#[test]
+fn repeats_are_not_paired_with_others_where_different_ones_failed() {
+    let mut record = drifting(10, [0, 9]);
+    assert_eq!(of_windows(&record), (None, ComparisonOutcome::NotShown));
+    // Earlier versions did not write which repeats have values, but which trials failed.
+    let forget = |record: &mut PlanRecord| record.summaries.iter_mut().for_each(|one| one.repeats.clear());
+    forget(&mut record);
+    assert_eq!(of_windows(&record), (None, ComparisonOutcome::NotShown));
+    record.trials.clear();
+    assert_eq!(of_windows(&record), (None, ComparisonOutcome::NotShown), "nothing is known of the repeats");
+    let mut record = drifting(10, [4, 4]);
+    assert_eq!(of_windows(&record).0, Some(9), "the same one failed");
+    forget(&mut record);
+    assert_eq!(of_windows(&record).0, Some(9));
+    record.summaries[0].repeats = vec![1, 2];
+    assert_eq!(of_windows(&record).0, None, "not as many repeats as values");
 }
 
 #[test]

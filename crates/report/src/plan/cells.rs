@@ -89,6 +89,7 @@ mod tests {
             quantity: "goodput".into(),
             unit: Some("bit/s".into()),
             values: values.to_vec(),
+            repeats: Vec::new(),
             median: Some(median),
             interval: interval.map(|(low, high)| SummaryInterval { low, high, coverage: 0.97 }),
             words: Vec::new(),

@@ -55,6 +55,7 @@ fn summary(point: &str, flow: &str, quantity: &str, unit: &str, values: &[f64]) 
         quantity: quantity.into(),
         unit: Some(unit.into()),
         values: values.to_vec(),
+        repeats: Vec::new(),
         median: Some(values.iter().sum::<f64>() / values.len() as f64),
         interval: None,
         words: Vec::new(),
