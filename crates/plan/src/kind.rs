@@ -91,6 +91,14 @@ impl SettingValue {
         })
     }
 
+    /// Whether the numbers of this kind are whole.
+    pub(crate) const fn is_whole(&self) -> bool {
+        match self {
+            Self::Whole(_) | Self::Time(_) | Self::Memory(_) | Self::Dscp(_) => true,
+            Self::Default | Self::Flag(_) | Self::Rate(_) | Self::Share(_) | Self::Text(_) => false,
+        }
+    }
+
     /// A value of the same kind with another number, rounded if the kind is integral; `None` if it is out of
     /// range.
     #[must_use]

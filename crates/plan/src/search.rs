@@ -6,6 +6,9 @@ use crate::assertion::Relation;
 use crate::axis::AxisTarget;
 use crate::kind::SettingValue;
 
+/// The finest resolution of a search whose values are not whole numbers. Rates and shares are not known better.
+pub(crate) const MIN_RESOLUTION: f64 = 1e-6;
+
 /// An axis that is searched instead of swept.
 ///
 /// # Source
@@ -16,11 +19,12 @@ pub struct Search {
     pub name: String,
     /// Everything that it sets.
     pub targets: Vec<AxisTarget>,
-    /// The smallest value.
+    /// The smallest value. It is tried if no larger one passes, unless it is 0: a rate of 0 has no limit.
     pub low: SettingValue,
     /// The largest value, which is tried first.
     pub high: SettingValue,
-    /// The search ends if the remaining range is at most this share of the largest value wide.
+    /// The search ends if the remaining range is at most this share of the largest value wide, or if it has no
+    /// value in its middle.
     pub resolution: Ratio,
     /// Before the range is halved, values are tried downwards in steps of this share of the largest one, until
     /// two in a row pass.
@@ -60,19 +64,21 @@ impl Search {
     #[must_use]
     pub fn trials(&self) -> u32 {
         let (low, high) = self.bounds();
+        // The larger half of a range of whole values.
+        let rounded = |width: f64| if self.high.is_whole() { width.ceil() } else { width };
         let mut width = high - low;
         let mut trials = 1;
         if let Some(step) = self.descent_step() {
             trials += (width / step).floor() as u32;
-            width = step.min(width);
+            width = rounded(step.min(width));
         }
         // Whole values can be halved 64 times, others until the resolution is reached.
         let mut halvings = 0;
         while width > self.width() && halvings < 64 {
-            width /= 2.0;
+            width = rounded(width / 2.0);
             halvings += 1;
         }
-        trials + halvings + u32::from(self.confirm.is_some())
+        trials + halvings + u32::from(self.tried(low).is_some()) + u32::from(self.confirm.is_some())
     }
 
     /// Starts a search at the largest value.
@@ -86,16 +92,26 @@ impl Search {
     /// Size of a step downwards.
     fn descent_step(&self) -> Option<f64> {
         let step = self.bounds().1 * self.descend?.get();
-        (step > 0.0).then_some(step)
+        (step > 0.0).then(|| step.max(self.smallest_difference()))
     }
 
     fn bounds(&self) -> (f64, f64) {
         (self.low.number().unwrap_or(0.0), self.high.number().unwrap_or(0.0))
     }
 
-    /// Width of the range at which the search ends.
+    /// Width of the range at which the search ends, and the step downwards after a confirmation that failed.
     fn width(&self) -> f64 {
-        self.bounds().1 * self.resolution.get()
+        (self.bounds().1 * self.resolution.get()).max(self.smallest_difference())
+    }
+
+    /// Smallest difference between two values that are tried.
+    fn smallest_difference(&self) -> f64 {
+        if self.high.is_whole() { 1.0 } else { self.bounds().1 * MIN_RESOLUTION }
+    }
+
+    /// The number as it is set. `None` for 0, which is never tried: often it means no limit at all.
+    fn tried(&self, number: f64) -> Option<f64> {
+        self.high.with_number(number)?.number().filter(|number| *number > 0.0)
     }
 }
 
@@ -112,10 +128,11 @@ impl Bisection<'_> {
         let Some((number, confirm)) = self.step.take() else { return };
         match (passed, confirm) {
             (true, true) => {}
-            // Repeat the confirmation one resolution lower.
+            // Repeat the confirmation one resolution lower, the last time at the smallest value.
             (false, true) => {
-                let lower = number - self.search.width().max(f64::MIN_POSITIVE);
-                self.best = (lower >= self.low_end()).then_some(lower);
+                let lower = (number - self.search.width()).max(self.low_end());
+                // Very large values may have no value one resolution lower.
+                self.best = self.search.tried(lower).filter(|lower| *lower < number);
                 self.step = self.best.map(|best| (best, true));
             }
             (true, false) => {
@@ -141,9 +158,12 @@ impl Bisection<'_> {
             && let Some(step) = self.search.descent_step()
         {
             let (steps, in_a_row) = (steps + 1, if passed { in_a_row + 1 } else { 0 });
-            let next = self.search.bounds().1 - f64::from(steps) * step;
+            let next = self.search.tried(self.search.bounds().1 - f64::from(steps) * step);
             // A remainder of rounding is no step.
-            if in_a_row < 2 && next >= self.low_end() + step * 1e-6 {
+            let next = next.filter(|next| *next >= self.low_end() + step * 1e-6);
+            if in_a_row < 2
+                && let Some(next) = next
+            {
                 self.descent = Some((steps, in_a_row));
                 self.step = Some((next, false));
                 return;
@@ -166,13 +186,18 @@ impl Bisection<'_> {
     }
 
     fn halve(&mut self) {
-        let middle = self.low.midpoint(self.high);
-        let whole = self.search.high.with_number(middle).and_then(|setting| setting.number());
         let ended = self.high - self.low <= self.search.width();
-        self.step = match whole {
-            // Neighbouring whole values have no middle.
-            Some(whole) if !ended && whole > self.low && whole < self.high => Some((whole, false)),
-            _ => self.best.filter(|_| self.search.confirm.is_some()).map(|best| (best, true)),
+        let middle = self.search.tried(self.low.midpoint(self.high)).filter(|_| !ended);
+        // Neighbouring whole values have no middle.
+        let middle = middle.filter(|middle| *middle > self.low && *middle < self.high);
+        self.step = match (middle, self.best) {
+            (Some(middle), _) => Some((middle, false)),
+            (None, Some(best)) => self.search.confirm.map(|_| (best, true)),
+            // The range is narrow, but nothing is known of its lower end yet.
+            (None, None) => {
+                let low = self.search.tried(self.low_end()).filter(|low| *low < self.high);
+                low.map(|low| (low, false))
+            }
         };
     }
 }
@@ -208,7 +233,9 @@ mod tests {
         while let Some(step) = bisection.step() {
             trials += 1;
             assert!(trials < 200);
-            bisection.passed(step.value.number().unwrap() <= limit);
+            let number = step.value.number().unwrap();
+            assert!(number > 0.0, "0 is never tried");
+            bisection.passed(number <= limit);
         }
         (bisection.found(), trials)
     }
@@ -267,6 +294,62 @@ mod tests {
     }
 
     #[test]
+    fn a_confirmation_is_never_repeated_at_the_value_that_failed() {
+        let memory = |bytes| SettingValue::Memory(Bytes::new(bytes));
+        let largest = 1_u64 << 63;
+        for (low, high, lower) in [
+            (memory(0), memory(1 << 20), Some(memory((1 << 20) - 1))),
+            (rate(0.0), rate(1e9), Some(rate(1e9 - 1e3))),
+            // One byte less is the same number as a float.
+            (memory(0), memory(largest), None),
+        ] {
+            let search = search(low, high, 0.0, true);
+            let mut bisection = search.begin();
+            [true, false].into_iter().for_each(|passed| bisection.passed(passed));
+            assert_eq!(bisection.step().map(|step| step.value), lower);
+            assert_eq!(bisection.found(), None);
+        }
+    }
+
+    #[test]
+    fn confirmations_that_all_fail_end_at_the_smallest_value_and_never_at_0() {
+        let confirmed = |low: f64| -> Vec<f64> {
+            let search = search(rate(low), rate(1e9), 0.5, true);
+            let mut bisection = search.begin();
+            bisection.passed(true);
+            let values = std::iter::from_fn(|| {
+                let step = bisection.step().filter(|step| step.confirm)?;
+                bisection.passed(false);
+                step.value.number()
+            });
+            let values = values.collect();
+            assert_eq!((bisection.step(), bisection.found()), (None, None));
+            values
+        };
+        assert_eq!(confirmed(0.0), [1e9, 0.5e9]);
+        assert_eq!(confirmed(0.1e9), [1e9, 0.5e9, 0.1e9]);
+    }
+
+    /// RFC 2544 section 26.4 on a device whose buffer is smaller than the resolution: 1% of 20000 are 200 frames.
+    #[test]
+    fn the_lower_end_is_tried_before_nothing_passes() {
+        let whole = SettingValue::Whole;
+        for confirm in [false, true] {
+            let search = search(whole(1), whole(20_000), 0.01, confirm);
+            let (found, trials) = carry_out(&search, 150.0);
+            assert_eq!((found, trials), (Some(whole(1)), 9 + u32::from(confirm)));
+            assert_eq!(carry_out(&search, 0.0), (None, 9));
+            assert_eq!(search.trials(), trials);
+        }
+        let descends = Search { descend: Ratio::new(0.5), ..search(whole(3), whole(10), 0.5, false) };
+        // 10, 5 and 3.
+        assert_eq!(carry_out(&descends, 4.0), (Some(whole(3)), 3));
+        // 10, 8, 5 and 3; the step to 0.4 would be one to 0.
+        let descends = Search { descend: Ratio::new(0.24), ..search(whole(0), whole(10), 0.01, false) };
+        assert_eq!(carry_out(&descends, 0.0).0, None);
+    }
+
+    #[test]
     fn what_passed_above_a_loss_does_not_count() {
         let search = Search { descend: Ratio::new(0.25), ..search(rate(0.0), rate(1e9), 0.5, false) };
         let mut bisection = search.begin();
@@ -277,15 +360,23 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_search_finds_the_limit_within_its_resolution(limit in 0_u64..1 << 20, percent in 0_u32..20) {
-            let high = 1_u64 << 20;
-            let search = search(
-                SettingValue::Memory(Bytes::new(0)), SettingValue::Memory(Bytes::new(high)), f64::from(percent) / 100.0, false,
-            );
+        fn a_search_finds_the_limit_within_its_resolution(
+            low in 0_u64..100, range in 1_u64..1 << 20, limit in 0_u64..1 << 20, percent in 0_u32..20,
+        ) {
+            let (high, share) = (low + range, f64::from(percent) / 100.0);
+            let memory = |bytes| SettingValue::Memory(Bytes::new(bytes));
+            let search = search(memory(low), memory(high), share, false);
             let (found, trials) = carry_out(&search, limit as f64);
-            let found = found.and_then(|found| found.number()).unwrap_or(0.0);
-            let width = (high as f64 * f64::from(percent) / 100.0).max(1.0);
-            prop_assert!(found <= limit as f64 && limit as f64 - found <= width, "{found} of {limit}");
+            let found = found.and_then(|found| found.number());
+            let (limit, width) = (limit.min(high), (high as f64 * share).max(1.0));
+            match found {
+                Some(found) => {
+                    prop_assert!(found <= limit as f64 && limit as f64 - found <= width, "{found} of {limit}");
+                }
+                // 0 is not tried.
+                None if low == 0 => prop_assert!(limit as f64 <= width, "nothing of {limit}"),
+                None => prop_assert!(limit < low, "nothing of {limit}"),
+            }
             prop_assert!(trials <= search.trials(), "{trials} of {}", search.trials());
         }
     }

@@ -14,7 +14,7 @@ use crate::keys::{ASSERT, Fields};
 use crate::kind::SettingValue;
 use crate::plan::Plan;
 use crate::range;
-use crate::search::Search;
+use crate::search::{MIN_RESOLUTION, Search};
 
 /// Reads the assertions of a plan whose axes and flows are known.
 pub(crate) fn read(reader: &mut PlanReader<'_>, entry: Option<&ConfigEntry>, plan: &mut Plan) {
@@ -167,6 +167,17 @@ pub(crate) fn search(reader: &mut PlanReader<'_>, draft: &AxisTable<'_>, axes: &
         Some(SettingValue::Share(share)) => *share,
         _ => Ratio::new(0.01)?,
     };
+    // Whole values have neighbours; between others there is always one more to try.
+    if let Some(value) = fields.value("resolution").filter(|_| !high.is_whole())
+        && resolution.get() < MIN_RESOLUTION
+    {
+        let text = format!(
+            "axis.{}.resolution: the share is too small for values that are not whole numbers; give at least \
+             0.0001%",
+            draft.name
+        );
+        reader.mistakes.add(&value.at, text);
+    }
     let descend = match fields.setting("descend") {
         Some(SettingValue::Share(share)) => Some(*share),
         _ => None,

@@ -3,6 +3,7 @@
 use expect_test::expect;
 
 use super::mistakes::wrong;
+use super::plan;
 
 /// A plan with this assertion on its fourth line.
 fn with(claim: &str) -> String {
@@ -171,4 +172,19 @@ fn searches() {
                 [axis.length]
                       ^"#]],
     );
+}
+
+/// Rates have no neighbours: a search without a resolution would take more than a thousand trials.
+#[test]
+fn a_search_for_a_rate_has_a_resolution_and_one_for_whole_values_needs_none() {
+    wrong(
+        "[test]\nudp = true\n[axis.rate]\nfrom = 0\nto = \"1G\"\npass = \"loss == 0\"\nresolution = 0",
+        expect![[r#"
+            plan.toml:7:14: axis.rate.resolution: the share is too small for values that are not whole numbers; give at least 0.0001%
+                resolution = 0
+                             ^"#]],
+    );
+    let whole = plan("[axis.window]\nfrom = 1000\nto = 2000\npass = \"goodput > 1M\"\nresolution = 0\n");
+    // 2000, ten halves of 1000, and 1000.
+    assert_eq!(whole.search.unwrap().trials(), 12);
 }
