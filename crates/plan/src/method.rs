@@ -11,6 +11,7 @@ mod window;
 use linerate_model::{MethodTable, PlanRecord, RunRecord};
 
 use crate::plan::Plan;
+use crate::progress::without_superseded;
 
 /// A method with its own terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,21 +66,23 @@ impl Method {
 
 /// The tables of a plan's method; empty without a method.
 ///
-/// `record` has the summaries of all points; `runs` finds a run of a trial by its name.
+/// `record` has the summaries of all points; `runs` finds a run of a trial by its name. Trials that measured
+/// something else than the plan does now, as it was resumed with other settings, do not count.
 #[must_use]
 pub fn tables(
     plan: &Plan,
     record: &PlanRecord,
     runs: &dyn Fn(&str) -> Option<RunRecord>,
 ) -> Vec<MethodTable> {
-    match plan.method {
-        Some(Method::Rfc6349) => rfc6349::tables(record),
-        Some(Method::Rfc2544) => rfc2544::tables(plan, record, runs),
-        Some(Method::Window) => window::tables(plan, record),
-        Some(Method::BlockSize) => block_size::tables(record, runs),
-        Some(Method::ConcurrentFlows) => concurrent_flows::tables(plan, record, runs),
-        None => Vec::new(),
-        Some(Method::SwitchBuffer) => buffer::tables(plan, record, runs),
+    let Some(method) = plan.method else { return Vec::new() };
+    let record = &without_superseded(plan, record);
+    match method {
+        Method::Rfc6349 => rfc6349::tables(record),
+        Method::Rfc2544 => rfc2544::tables(plan, record, runs),
+        Method::Window => window::tables(plan, record),
+        Method::BlockSize => block_size::tables(record, runs),
+        Method::ConcurrentFlows => concurrent_flows::tables(plan, record, runs),
+        Method::SwitchBuffer => buffer::tables(plan, record, runs),
     }
 }
 

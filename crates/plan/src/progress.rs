@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::{Outcome, PlanRecord, TrialEnd};
+use linerate_model::{Outcome, PlanRecord, SearchEnd, TrialEnd};
 use serde::{Deserialize, Serialize};
 
 use crate::order::Trial;
@@ -73,6 +73,53 @@ impl CompletedTrials {
         };
         plan.trials().into_iter().filter(remains).collect()
     }
+}
+
+/// Recognises the trials of a log that measured what the plan measures now.
+#[derive(Debug)]
+pub(crate) struct CurrentContent<'p> {
+    plan: &'p Plan,
+    numbers: BTreeMap<PointId, usize>,
+}
+
+impl<'p> CurrentContent<'p> {
+    pub(crate) fn of(plan: &'p Plan) -> Self {
+        let number = |number: usize| Some((plan.point(number).ok()?.id, number));
+        Self { plan, numbers: (0..plan.grid.len()).filter_map(number).collect() }
+    }
+
+    /// The point of a trial, at a step of a search with the value that was tried. `None` if the plan has no such
+    /// point, or measures something else there than this trial did.
+    pub(crate) fn point_of(&self, trial: &TrialEnd) -> Option<Point> {
+        let number = *self.numbers.get(&trial.point.parse::<PointId>().ok()?)?;
+        let point = match &trial.step {
+            Some(step) => {
+                let value = self.plan.search.as_ref()?.high.with_number(step.number)?;
+                self.plan.point_with(number, Some(&value))
+            }
+            None => self.plan.point(number),
+        };
+        point.ok().filter(|point| content_of(trial) == Some(point.content))
+    }
+}
+
+/// The record of a plan without results from before the plan was changed, as it is resumed with other settings.
+pub(crate) fn without_superseded(plan: &Plan, record: &PlanRecord) -> PlanRecord {
+    let content = CurrentContent::of(plan);
+    let is_current = |trial: &TrialEnd| content.point_of(trial).is_some();
+    let mut current = record.clone();
+    current.trials.retain(is_current);
+    current.found.retain(|found| trial_of(record, found).is_none_or(is_current));
+    current
+}
+
+/// The trial at the value that a search found. A longer one that confirms the value comes last.
+pub(crate) fn trial_of<'r>(record: &'r PlanRecord, found: &SearchEnd) -> Option<&'r TrialEnd> {
+    record.trials.iter().rfind(|trial| {
+        let step = trial.step.as_ref().filter(|step| step.passed);
+        let is_found = step.is_some_and(|step| Some(step.number) == found.number);
+        is_found && trial.point == found.point && trial.repeat == found.repeat
+    })
 }
 
 /// Whether every run of the trial was completed.

@@ -9,6 +9,7 @@ mod laws;
 mod layers;
 mod methods;
 mod mistakes;
+mod rfc2544;
 mod times;
 mod wrong_assertions;
 

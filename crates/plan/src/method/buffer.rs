@@ -11,7 +11,7 @@ use linerate_theory::queueing::udp_wire_rate_bps;
 
 use crate::cross_flow::{BufferResult, QueueObservation};
 use crate::plan::{Flow, Plan};
-use crate::progress::is_complete;
+use crate::progress::{is_complete, trial_of};
 
 /// The tables of the method.
 pub(super) fn tables(
@@ -126,12 +126,11 @@ fn wire_rate_bps(run: &RunRecord, direction: Direction) -> Option<f64> {
     udp_wire_rate_bps(rate.bps() * f64::from(flow.plan.streams), length.get() as f64)
 }
 
-/// The trial of a point whose goodput is nearest to the median; for a search, the last one that passed.
+/// The trial of a point whose goodput is nearest to the median; for a search, one at the value that it found.
 fn typical<'r>(plan: &Plan, record: &'r PlanRecord, point: &PlanPoint) -> Option<&'r TrialEnd> {
-    let of_point = |trial: &&TrialEnd| {
-        trial.point == point.id && is_complete(trial) && trial.step.as_ref().is_none_or(|step| step.passed)
-    };
-    let trials: Vec<&TrialEnd> = record.trials.iter().filter(of_point).collect();
+    let plain = record.trials.iter().filter(|trial| trial.step.is_none() && is_complete(trial));
+    let found = record.found.iter().filter_map(|found| trial_of(record, found));
+    let trials: Vec<&TrialEnd> = plain.chain(found).filter(|trial| trial.point == point.id).collect();
     let judged = plan.flows.iter().find(|flow| !flow.cross_traffic)?;
     let goodput = record
         .summaries
@@ -145,6 +144,7 @@ fn typical<'r>(plan: &Plan, record: &'r PlanRecord, point: &PlanPoint) -> Option
     let Some((goodput, median)) = goodput.and_then(|one| Some((one, one.median?))) else {
         return trials.last().copied();
     };
+    let repeats = if goodput.repeats.is_empty() { repeats } else { goodput.repeats.clone() };
     if goodput.values.len() != repeats.len() {
         return trials.last().copied();
     }

@@ -14,6 +14,7 @@ use linerate_theory::stats::order::median;
 use super::points::{FlowAtPoint, Points, numbers, text_column};
 use crate::axis::AxisTarget;
 use crate::plan::Plan;
+use crate::progress::trial_of;
 
 /// Header of IPv4 without options (RFC 791).
 const IPV4_BYTES: f64 = 20.0;
@@ -177,13 +178,7 @@ impl FoundRates {
     ) -> Self {
         let found = record.found.iter().filter(|found| found.point == point.id);
         let mut passed = Self::default();
-        for load in found.filter_map(|found| found.number) {
-            let at = |trial: &&TrialEnd| {
-                let step = trial.step.as_ref().filter(|step| step.passed);
-                trial.point == point.id && step.is_some_and(|step| step.number == load)
-            };
-            // The longer trial that confirms a load comes last and is the most reliable.
-            let Some(trial) = record.trials.iter().rfind(at) else { continue };
+        for trial in found.filter_map(|found| trial_of(record, found)) {
             for one in counted(trial, frames, runs) {
                 passed.sent.extend(one.per_second);
                 passed.received.extend(one.received_per_second);
@@ -281,9 +276,10 @@ fn counted(
     let completed = trial.runs.iter().filter(|run| run.outcome == Outcome::Completed);
     let flows = completed.filter_map(|run| runs(&run.run)).flat_map(|run| run.flows);
     let load = |flow: linerate_model::FlowRecord| {
+        let sent = flow.datagrams()?.0 as f64;
         let receiver = flow.receiver?;
         let udp = receiver.udp.as_ref()?;
-        let (lost, sent) = (udp.lost as f64, (udp.packets + udp.lost) as f64);
+        let lost = udp.lost as f64;
         let rate = |tally: &Tally| Some(tally.bitrate.bps()).filter(|bps| *bps > 0.0);
         let per_second = |tally: &Tally| rate(tally).map(|bps| frames.per_second(bps));
         // If only the receiver's counts are known, lost frames are assumed at the same rate.

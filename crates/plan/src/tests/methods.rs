@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use linerate_model::{
-    Body, Direction, Event, MethodCell, MethodTable, Outcome, PlanRecord, PointSummary, RunRecord, SearchEnd,
+    Body, Direction, Event, MethodCell, MethodTable, Outcome, PlanRecord, PointSummary, RunRecord,
     SearchStep, SummaryInterval, TrialEnd, TrialRun, World,
 };
 use linerate_units::Timestamp;
@@ -13,14 +13,14 @@ use super::plan;
 use crate::{Plan, PlanHeaderFacts, QUANTITIES, QuantityValue, tables};
 
 /// A plan's log, as far as the tables use it.
-struct MethodLog<'p> {
+pub(super) struct MethodLog<'p> {
     plan: &'p Plan,
-    record: PlanRecord,
+    pub(super) record: PlanRecord,
     runs: BTreeMap<String, RunRecord>,
 }
 
 impl<'p> MethodLog<'p> {
-    fn of(plan: &'p Plan) -> Self {
+    pub(super) fn of(plan: &'p Plan) -> Self {
         let opening = PlanHeaderFacts {
             started_at: String::new(),
             world: World::Lab,
@@ -32,17 +32,17 @@ impl<'p> MethodLog<'p> {
         log
     }
 
-    fn note(&mut self, body: Body) {
+    pub(super) fn note(&mut self, body: Body) {
         let seq = self.record.events;
         self.record.apply(&Event { run: "p".into(), host: 0, seq, at: Timestamp::START, body });
     }
 
-    fn point(&self, number: usize) -> String {
+    pub(super) fn point(&self, number: usize) -> String {
         self.plan.point(number).unwrap().id.to_string()
     }
 
     /// Adds medians of a flow's uploads at a point.
-    fn sum(&mut self, point: usize, flow: &str, medians: &[(&str, f64)]) {
+    pub(super) fn sum(&mut self, point: usize, flow: &str, medians: &[(&str, f64)]) {
         for (quantity, median) in medians {
             assert!(QUANTITIES.iter().any(|known| known.name == *quantity), "{quantity}");
             let interval = SummaryInterval { low: median - 1.0, high: median + 1.0, coverage: 0.97 };
@@ -53,6 +53,7 @@ impl<'p> MethodLog<'p> {
                 quantity: (*quantity).into(),
                 unit: None,
                 values: vec![*median],
+                repeats: Vec::new(),
                 median: Some(*median),
                 interval: Some(interval),
                 words: Vec::new(),
@@ -61,7 +62,14 @@ impl<'p> MethodLog<'p> {
     }
 
     /// Adds a trial of one flow, and its run.
-    fn trial(&mut self, point: usize, repeat: u32, step: Option<SearchStep>, flow: &str, bodies: &[Value]) {
+    pub(super) fn trial(
+        &mut self,
+        point: usize,
+        repeat: u32,
+        step: Option<SearchStep>,
+        flow: &str,
+        bodies: &[Value],
+    ) {
         let run = format!("{point}-{}", self.record.trials.len());
         let event = |(seq, body): (usize, &Value)| -> Event {
             serde_json::from_value(json!({ "run": run, "host": 0, "seq": seq, "at_ns": 0, "body": body }))
@@ -78,35 +86,40 @@ impl<'p> MethodLog<'p> {
             start_error: None,
             clock_error: None,
         }];
+        let value = step
+            .as_ref()
+            .zip(self.plan.search.as_ref())
+            .map(|(step, search)| search.high.with_number(step.number));
+        let content = self.plan.point_with(point, value.flatten().as_ref()).unwrap().content;
         self.note(Body::TrialEnded(TrialEnd {
             point: self.point(point).into(),
             repeat,
-            content: "".into(),
+            content: format!("{content:016x}").into(),
             step,
             runs,
         }));
     }
 
-    fn tables(&self) -> Vec<MethodTable> {
+    pub(super) fn tables(&self) -> Vec<MethodTable> {
         tables(self.plan, &self.record, &|run| self.runs.get(run).cloned())
     }
 }
 
 /// The cell of a row in a column.
-fn cell<'t>(table: &'t MethodTable, row: usize, head: &str) -> &'t MethodCell {
+pub(super) fn cell<'t>(table: &'t MethodTable, row: usize, head: &str) -> &'t MethodCell {
     let at = table.columns.iter().position(|column| column.name == head).unwrap_or_else(|| panic!("{head}"));
     &table.rows[row].cells[at]
 }
 
-fn value(table: &MethodTable, row: usize, head: &str) -> f64 {
+pub(super) fn value(table: &MethodTable, row: usize, head: &str) -> f64 {
     cell(table, row, head).value.unwrap_or_else(|| panic!("{head} in row {row}"))
 }
 
-fn close(found: f64, expected: f64) {
+pub(super) fn close(found: f64, expected: f64) {
     assert!((found / expected - 1.0).abs() < 1e-6, "{found}, expected {expected}");
 }
 
-fn flow(name: &str) -> Value {
+pub(super) fn flow(name: &str) -> Value {
     json!({ "kind": "flow_planned", "flow": 0, "name": name, "from": "a", "to": "b", "transport": "udp",
         "direction": "upload", "streams": 1 })
 }
@@ -211,122 +224,6 @@ fn a_capacity_that_the_host_could_not_reach_is_a_lower_bound() {
     assert_eq!(path(0.0, 900e6), (900e6, true));
     assert_eq!(path(0.0, 400e6), (450e6, true));
     assert_eq!(path(0.1, 900e6), (450e6, false), "what is lost has met the bottleneck");
-}
-
-fn step(number: f64, confirms: bool, passed: bool) -> Option<SearchStep> {
-    Some(SearchStep { label: "".into(), number, confirms, passed })
-}
-
-fn datagrams(received: u64, lost: u64) -> [Value; 2] {
-    let bitrate_bps = 1472 * 8 * received / 2;
-    let tally = json!({ "bytes": 1472 * received, "elapsed_ns": 2_000_000_000_u64, "bitrate_bps": bitrate_bps,
-        "udp": { "packets": received, "lost": lost } });
-    [flow("upload"), json!({ "kind": "flow_ended", "flow": 0, "side": "receiver", "tally": tally })]
-}
-
-/// Frames of 1518 bytes at 1 Gb/s: 81274 per second (RFC 6349 section 4.1.1), 957.088 Mb/s of UDP payload.
-#[test]
-fn frames_per_second_are_next_to_the_most_that_the_line_takes() {
-    let plan = plan(
-        "method = \"rfc2544\"\ntest = { udp = true, upload = true }\naxis.length = [1472]\n\
-         axis.rate = { from = 0, to = \"1G\", pass = \"loss == 0\" }\n",
-    );
-    let mut log = MethodLog::of(&plan);
-    log.trial(0, 0, step(1e9, false, false), "a-b", &datagrams(150_000, 12_550));
-    log.trial(0, 0, step(0.5e9, false, true), "a-b", &datagrams(84_918, 0));
-    let point = log.point(0);
-    let found = Some(0.5e9);
-    log.note(Body::SearchEnded(SearchEnd { point: point.into(), repeat: 0, found: None, number: found }));
-    log.sum(0, "a-b", &[("goodput", 0.5e9), ("ceiling", 957.087_972e6), ("rtt_mean", 250_000.0)]);
-    let tables = log.tables();
-    let [throughput, loss] = &tables[..] else { panic!("two tables") };
-    assert_eq!(*cell(throughput, 0, "frame size"), MethodCell::text("1518"));
-    // 0.5e9 / (8 x 1472); 84,918 frames in two seconds, and x 8 x 1538 on the line.
-    close(value(throughput, 0, "requested load"), 42_459.239_1);
-    close(value(throughput, 0, "sent"), 42_459.0);
-    close(value(throughput, 0, "throughput"), 42_459.0);
-    close(value(throughput, 0, "theoretical maximum"), 81_274.385);
-    close(value(throughput, 0, "of maximum"), 52.241_55);
-    close(value(throughput, 0, "on the line"), 522.415_536e6);
-    assert_eq!(value(throughput, 0, "round trip at throughput"), 250_000.0);
-    // The highest load first: 12550 of 162550 in two seconds.
-    close(value(loss, 0, "requested load"), 84_918.478);
-    close(value(loss, 0, "sent"), 81_275.0);
-    close(value(loss, 0, "frame loss rate"), 7.720_701_3);
-    assert_eq!(value(loss, 1, "frame loss rate"), 0.0);
-}
-
-/// The host sent half of the requested 0.5e9, so the device carries at least that.
-#[test]
-fn a_load_that_the_host_could_not_send_is_not_claimed_of_the_device() {
-    let plan = plan(
-        "method = \"rfc2544\"\ntest = { udp = true, upload = true }\naxis.length = [1472]\n\
-         axis.rate = { from = 0, to = \"1G\", pass = \"loss == 0\" }\n",
-    );
-    let mut log = MethodLog::of(&plan);
-    let point = log.point(0);
-    log.note(Body::SearchEnded(SearchEnd {
-        point: point.into(),
-        repeat: 0,
-        found: None,
-        number: Some(0.5e9),
-    }));
-    log.sum(0, "a-b", &[("goodput", 0.25e9), ("ceiling", 957.087_972e6)]);
-    let throughput = log.tables().remove(0);
-    let found = cell(&throughput, 0, "throughput");
-    assert!(found.at_least && cell(&throughput, 0, "of maximum").at_least);
-    close(found.value.unwrap(), 21_229.619_6);
-}
-
-/// A gigabit requested on a line that carries 957 Mb/s of payload: the table shows what arrived, not the
-/// smaller of two requested rates.
-#[test]
-fn frames_that_were_not_received_are_not_the_throughput() {
-    let plan = plan(
-        "method = \"rfc2544\"\ntest = { udp = true, upload = true }\naxis.length = [1472]\n\
-         axis.rate = { from = 0, to = \"1G\", pass = \"loss == 0\" }\n",
-    );
-    let mut log = MethodLog::of(&plan);
-    // 79,000 frames per second.
-    log.trial(0, 0, step(1e9, false, true), "a-b", &datagrams(158_000, 0));
-    let point = log.point(0);
-    log.note(Body::SearchEnded(SearchEnd { point: point.into(), repeat: 0, found: None, number: Some(1e9) }));
-    log.sum(0, "a-b", &[("goodput", 930.3e6), ("ceiling", 957.087_972e6)]);
-    let throughput = log.tables().remove(0);
-    close(value(&throughput, 0, "requested load"), 84_918.478);
-    close(value(&throughput, 0, "throughput"), 79_000.0);
-    assert!(cell(&throughput, 0, "throughput").at_least, "the host sent 7 % less than was asked for");
-    close(value(&throughput, 0, "of maximum"), 79_000.0 / 81_274.385 * 100.0);
-}
-
-#[test]
-fn a_burst_that_passed_at_the_end_of_the_range_is_at_least_that() {
-    let plan = plan(
-        "method = \"rfc2544\"\ntest = { udp = true, upload = true, rate = 0 }\naxis.length = [1472, 82]\n\
-         axis.blocks = { from = 1, to = 1000, pass = \"loss == 0\" }\n",
-    );
-    let mut log = MethodLog::of(&plan);
-    for (point, repeat, number) in [(0, 0, 1000.0), (1, 0, 500.0), (1, 1, 700.0)] {
-        let point = log.point(point);
-        log.note(Body::SearchEnded(SearchEnd {
-            point: point.into(),
-            repeat,
-            found: None,
-            number: Some(number),
-        }));
-    }
-    log.sum(0, "a-b", &[("goodput", 1e8), ("ceiling", 957.087_972e6)]);
-    let [bursts] = &log.tables()[..] else { panic!("one table") };
-    let found = cell(bursts, 0, "frames in the burst");
-    assert_eq!((found.value, found.at_least), (Some(1000.0), true));
-    // 1000 / 81274.385 s.
-    close(value(bursts, 0, "time at the maximum rate"), 12.304e6);
-    let found = cell(bursts, 1, "frames in the burst");
-    assert_eq!(
-        (found.value, found.low, found.high, found.at_least),
-        (Some(600.0), Some(500.0), Some(700.0), false)
-    );
-    assert_eq!(*cell(bursts, 1, "time at the maximum rate"), MethodCell::default());
 }
 
 #[test]
