@@ -12,10 +12,11 @@ use linerate_model::{
 use linerate_units::Span;
 
 use crate::assertion::{self, judge, judge_at};
+use crate::kind::SettingValue;
 use crate::order::Trial;
 use crate::plan::Plan;
 use crate::point::{Point, PointError, PointId};
-use crate::progress::{CompletedTrials, content_of, is_complete};
+use crate::progress::{CompletedTrials, CurrentContent, is_complete};
 use crate::search::{Bisection, NextValue};
 use crate::trial_results::{Summed, TrialFigures, TrialResults};
 
@@ -57,7 +58,18 @@ pub struct PlanScheduler<'p> {
     progress: CompletedTrials,
     /// Steps of searches, in the order of time.
     steps: BTreeMap<(PointId, u32), Vec<TrialEnd>>,
+    /// Steps that passed in searches that have not ended, in the order of time.
+    passed: BTreeMap<(PointId, u32), Vec<PassedStep>>,
     results: TrialResults,
+}
+
+/// A step of a search that passed, and what it measured.
+#[derive(Debug)]
+struct PassedStep {
+    /// The point with the value of the step.
+    point: Point,
+    number: f64,
+    figures: TrialFigures,
 }
 
 impl<'p> PlanScheduler<'p> {
@@ -81,6 +93,7 @@ impl<'p> PlanScheduler<'p> {
             left,
             progress: CompletedTrials::new(plan),
             steps: BTreeMap::new(),
+            passed: BTreeMap::new(),
             results: TrialResults::default(),
         })
     }
@@ -97,30 +110,24 @@ impl<'p> PlanScheduler<'p> {
     ) -> Result<Self, PointError> {
         let mut scheduler = Self::new(plan)?;
         scheduler.progress = CompletedTrials::of(record);
-        let ids: BTreeMap<PointId, usize> = (0..plan.grid.len())
-            .map(|number| Ok((plan.point(number)?.id, number)))
-            .collect::<Result<_, _>>()?;
+        let content = CurrentContent::of(plan);
         for trial in &record.trials {
-            let Ok(id) = trial.point.parse::<PointId>() else { continue };
-            let Some(number) = ids.get(&id) else { continue };
+            let Some(point) = content.point_of(trial) else { continue };
             let repeat = trial.repeat.saturating_add(1);
-            let point = match &trial.step {
-                Some(step) => scheduler.point_of_step(*number, step.number)?,
-                None => Some(plan.point(*number)?),
-            };
-            let Some(point) = point.filter(|point| content_of(trial) == Some(point.content)) else {
-                continue;
-            };
             if let Some(step) = &trial.step {
                 if is_complete(trial) {
-                    scheduler.steps.entry((id, repeat)).or_default().push(trial.clone());
+                    scheduler.steps.entry((point.id, repeat)).or_default().push(trial.clone());
                     if step.passed {
-                        scheduler.results.take(plan, &point, repeat, figures(trial));
+                        let passed = PassedStep { number: step.number, figures: figures(trial), point };
+                        scheduler.passed.entry((passed.point.id, repeat)).or_default().push(passed);
                     }
                 }
             } else if !scheduler.is_better_known(&point, repeat, trial) {
                 scheduler.results.take(plan, &point, repeat, figures(trial));
             }
+        }
+        for trial in scheduler.order.clone() {
+            scheduler.end_of_search(trial)?;
         }
         Ok(scheduler)
     }
@@ -128,11 +135,6 @@ impl<'p> PlanScheduler<'p> {
     /// Whether a completed trial is known that takes precedence over this incomplete one, whichever was later.
     fn is_better_known(&self, point: &Point, repeat: u32, trial: &TrialEnd) -> bool {
         !is_complete(trial) && self.progress.is_done(point, repeat)
-    }
-
-    fn point_of_step(&self, number: usize, value: f64) -> Result<Option<Point>, PointError> {
-        let setting = self.plan.search.as_ref().and_then(|search| search.high.with_number(value));
-        setting.map(|setting| self.plan.point_with(number, Some(&setting))).transpose()
     }
 
     /// The next trial; `None` if all are done.
@@ -206,6 +208,28 @@ impl<'p> PlanScheduler<'p> {
         Ok(Some(bisection))
     }
 
+    /// The result of the search at a point; `None` while it goes on. What the point measured is what the trial at the
+    /// value found has measured, and nothing if none passed: a trial that passed by chance is no result.
+    fn end_of_search(&mut self, trial: Trial) -> Result<Option<SearchEnd>, PointError> {
+        let Some(bisection) = self.bisection(trial)?.filter(|bisection| bisection.step().is_none()) else {
+            return Ok(None);
+        };
+        let id = self.plan.point(trial.point)?.id;
+        let found = bisection.found();
+        let number = found.as_ref().and_then(SettingValue::number);
+        let passed = self.passed.remove(&(id, trial.repeat)).unwrap_or_default();
+        // The longer trial that confirms a value comes last.
+        if let Some(step) = passed.into_iter().rfind(|step| Some(step.number) == number) {
+            self.results.take(self.plan, &step.point, trial.repeat, step.figures);
+        }
+        Ok(Some(SearchEnd {
+            point: id.to_string().into(),
+            repeat: trial.repeat.saturating_sub(1),
+            found: found.as_ref().map(ToString::to_string).map(Into::into),
+            number,
+        }))
+    }
+
     /// Processes the end of a trial: its runs and what they measured, in the order of the plan's flows. Returns
     /// the events for the plan's log.
     pub fn done(&mut self, task: &TrialTask, runs: Vec<TrialRun>, figures: TrialFigures) -> Vec<Body> {
@@ -239,21 +263,16 @@ impl<'p> PlanScheduler<'p> {
             self.advance(true);
             return bodies;
         }
+        let search = (task.point.id, task.repeat);
         if passed {
-            self.results.take(self.plan, &task.point, task.repeat, figures);
+            let number = step.value.number().unwrap_or_default();
+            let passed = PassedStep { point: task.point.clone(), number, figures };
+            self.passed.entry(search).or_default().push(passed);
         }
-        self.steps.entry((task.point.id, task.repeat)).or_default().push(end);
+        self.steps.entry(search).or_default().push(end);
         let trial = Trial { point: task.point.number, repeat: task.repeat };
-        if let Ok(Some(bisection)) = self.bisection(trial)
-            && bisection.step().is_none()
-        {
-            let found = bisection.found();
-            bodies.push(Body::SearchEnded(SearchEnd {
-                point: task.point.id.to_string().into(),
-                repeat: task.repeat.saturating_sub(1),
-                found: found.as_ref().map(ToString::to_string).map(Into::into),
-                number: found.as_ref().and_then(crate::kind::SettingValue::number),
-            }));
+        if let Ok(Some(ended)) = self.end_of_search(trial) {
+            bodies.push(Body::SearchEnded(ended));
             self.advance(true);
         }
         bodies

@@ -1,5 +1,6 @@
 //! Plans executed without a network: which trials run, how often, and their results.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use linerate_model::flow::FlowId;
@@ -191,12 +192,7 @@ proptest! {
             }
             let mut scheduler = network.resume(&plan);
             trials += network.carry_out(&mut scheduler, usize::MAX).len();
-            let goodput: Vec<f64> = [scheduler.sum().unwrap(), network.resume(&plan).sum().unwrap()]
-                .concat()
-                .into_iter()
-                .filter(|one| one.quantity == "goodput")
-                .flat_map(|one| one.values)
-                .collect();
+            let goodput = [goodputs(&scheduler), goodputs(&network.resume(&plan))].concat();
             (trials, network.record.found.clone(), scheduler.is_missing_any(), goodput)
         };
         let (whole, cut) = (found(&[]), found(&cuts));
@@ -216,6 +212,63 @@ proptest! {
     }
 }
 
+/// The goodput of each point and repeat.
+fn goodputs(scheduler: &PlanScheduler<'_>) -> Vec<f64> {
+    let sums = scheduler.sum().unwrap();
+    sums.into_iter().filter(|one| one.quantity == "goodput").flat_map(|one| one.values).collect()
+}
+
+/// The largest value passes at first, and then every confirmation fails, down to the smallest value, but not to 0:
+/// a rate of 0 has no limit. What passed by chance is not the result.
+#[test]
+fn a_search_whose_confirmations_all_fail_ends_without_a_result() {
+    let rate = "test = { udp = true, upload = true }\nassert = \"goodput >= 1k\"\n[axis.rate]\nfrom = 0\n\
+                to = \"1G\"\nresolution = \"50%\"\n";
+    let window = "test = { upload = true }\nassert = \"goodput >= 1k\"\n[axis.window]\nfrom = 1000\n\
+                  to = 1002\nresolution = 0\n";
+    for (text, wanted) in [(rate, vec![1e9, 1e9, 0.5e9]), (window, vec![1002.0, 1002.0, 1001.0, 1000.0])] {
+        let plan = plan(&format!("{text}pass = \"goodput <= 1G\"\nconfirm = \"60s\"\n"));
+        let tried = RefCell::new(Vec::new());
+        let goodput = |task: &TrialTask, _: usize| {
+            let step = task.step.as_ref()?;
+            tried.borrow_mut().push(step.value.number()?);
+            Some(if step.confirm { 2e9 } else { 1e6 })
+        };
+        let mut network = SimulatedNetwork::new(&plan, &goodput);
+        let mut scheduler = PlanScheduler::new(&plan).unwrap();
+        network.carry_out(&mut scheduler, 20);
+        assert_eq!(*tried.borrow(), wanted);
+        assert!(!scheduler.is_missing_any());
+        let found: Vec<Option<f64>> = network.record.found.iter().map(|found| found.number).collect();
+        assert_eq!(found, [None]);
+        for scheduler in [scheduler, network.resume(&plan)] {
+            let sums = scheduler.sum().unwrap();
+            assert!(sums.is_empty(), "{sums:?}");
+            let judged = judgements(&plan, &sums, &BTreeMap::new());
+            let reason = judged[0].found.as_deref().unwrap_or_default();
+            assert!(!judged[0].holds && reason.starts_with("not measured: goodput"), "{judged:?}");
+        }
+    }
+}
+
+/// 100 and 90 do not pass, 80 and 70 do, and 85 does not.
+#[test]
+fn the_result_of_a_search_is_that_of_the_value_found_and_not_of_the_last_one_that_passed() {
+    let plan = plan(
+        "test = { udp = true, upload = true }\n[axis.rate]\nfrom = 0\nto = \"1G\"\ndescend = \"10%\"\n\
+         resolution = \"5%\"\npass = \"goodput <= 800M\"\n",
+    );
+    let mut network = SimulatedNetwork::new(&plan, &asked_rate);
+    let mut scheduler = PlanScheduler::new(&plan).unwrap();
+    network.carry_out(&mut scheduler, 4);
+    assert!(goodputs(&scheduler).is_empty(), "the search has not ended");
+    let mut scheduler = network.resume(&plan);
+    assert_eq!(network.carry_out(&mut scheduler, 20).len(), 1);
+    assert_eq!(network.record.found[0].number, Some(0.8e9));
+    assert_eq!(goodputs(&scheduler), [0.8e9]);
+    assert_eq!(goodputs(&network.resume(&plan)), [0.8e9]);
+}
+
 #[test]
 fn a_trial_that_failed_is_missing_and_comes_again_when_the_plan_goes_on() {
     let plan = plan(SMALL);
@@ -230,6 +283,10 @@ fn a_trial_that_failed_is_missing_and_comes_again_when_the_plan_goes_on() {
         sums.iter().filter(|one| one.quantity == "goodput").map(|one| one.values.len()).collect()
     };
     assert_eq!(goodput(&scheduler), [2, 1, 2]);
+    let sums = scheduler.sum().unwrap();
+    let repeats: Vec<&[u32]> =
+        sums.iter().filter(|one| one.quantity == "goodput").map(|one| one.repeats.as_slice()).collect();
+    assert_eq!(repeats, [&[0, 1][..], &[1], &[0, 1]]);
     let works = |_: &TrialTask, _: usize| Some(1e6);
     let mut network = SimulatedNetwork { goodput: &works, ..network };
     let mut scheduler = network.resume(&plan);
