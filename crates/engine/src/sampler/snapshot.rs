@@ -105,9 +105,12 @@ impl Snapshot {
         // Late datagrams reduce earlier losses; the catalogue has no negative counts.
         let lost = now.lost.saturating_sub(then.lost);
         out.put(loss::LOST, lost);
-        out.put_some(loss::LOSS_RATIO, Ratio::new(lost as f64 / (lost + packets) as f64));
+        let duplicates = now.duplicates - then.duplicates;
+        // A duplicate does not replace a lost datagram.
+        let known = packets.saturating_sub(duplicates).saturating_add(lost);
+        out.put_some(loss::LOSS_RATIO, Ratio::new(lost as f64 / known as f64));
         out.put(loss::OUT_OF_ORDER, now.out_of_order - then.out_of_order);
-        out.put(loss::DUPLICATES, now.duplicates - then.duplicates);
+        out.put(loss::DUPLICATES, duplicates);
         out.put(loss::SOCKET_DROPS, now.socket_drops - then.socket_drops);
         if now.packets > 1 {
             out.put(loss::JITTER, Span::from_ns(now.jitter / self.streams.max(1)));
@@ -122,4 +125,27 @@ fn largest_growth(now: &[Option<Duration>], then: &[Option<Duration>], span: Spa
         Some((*now)?.saturating_sub(then.unwrap_or_default()))
     });
     Ratio::new(grown.max()?.as_secs_f64() / span.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duplicate_does_not_replace_a_lost_datagram() {
+        let snapshot = |second: u64, counts: Counts| Snapshot {
+            at: Mono(second * 1_000_000_000),
+            process_cpu: Duration::ZERO,
+            counts,
+            streams: 1,
+            tcp: None,
+            transactions: None,
+            threads: Vec::new(),
+            waits: Vec::new(),
+        };
+        // Of 1000 sent, 100 were lost, and the others came twice.
+        let counts = Counts { packets: 1800, duplicates: 900, lost: 100, ..Counts::default() };
+        let readings = snapshot(2, counts).since(&snapshot(1, Counts::default()), Side::Receiver);
+        assert_eq!(readings.get(loss::LOSS_RATIO), Ratio::new(0.1));
+    }
 }

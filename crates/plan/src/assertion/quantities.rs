@@ -194,9 +194,7 @@ pub const QUANTITIES: &[AssertionQuantity] = &[
         |_, flow| number(flow.byte_accounting.as_ref()?.unaccounted_bytes.get() as f64),
     ),
     quantity("loss", Dimension::Plain, "Lost datagrams divided by sent datagrams (UDP).", |_, flow| {
-        let udp = flow.receiver.as_ref()?.udp.as_ref()?;
-        let sent = (udp.packets + udp.lost) as f64;
-        (sent > 0.0).then(|| QuantityValue::Number(udp.lost as f64 / sent))
+        number(flow.datagrams()?.1?.get())
     }),
     quantity(
         "jitter",
@@ -371,9 +369,10 @@ pub const QUANTITIES: &[AssertionQuantity] = &[
         |_, flow| {
             let sum = |metric: metrics::Metric<Bytes>| {
                 let samples = flow.samples_of(metrics::Side::Sender);
-                let read: Vec<u64> =
-                    samples.filter_map(|one| Some(one.readings.get(metric)?.get())).collect();
-                (!read.is_empty()).then(|| read.iter().sum::<u64>() as f64)
+                // Any numbers may come from a peer, so they are not added as whole ones.
+                let read: Vec<f64> =
+                    samples.filter_map(|one| Some(one.readings.get(metric)?.get() as f64)).collect();
+                (!read.is_empty()).then(|| read.iter().sum::<f64>())
             };
             let (sent, again) = (sum(tcp::BYTES_SENT)?, sum(tcp::BYTES_RETRANS)?);
             rfc6349::efficiency(sent, again).map(QuantityValue::Number)

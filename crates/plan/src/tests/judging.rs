@@ -206,3 +206,18 @@ fn quantities_stand_in_the_record() {
         assert_eq!((quantity.of)(&empty, &empty.flows[0]), None, "{}", quantity.name);
     }
 }
+
+#[test]
+fn loss_is_a_share_of_what_was_sent_though_datagrams_arrive_twice() {
+    let loss = |packets: u64, duplicates: u64, lost: u64| {
+        let mut record = RunRecord::fold(&log());
+        let udp = record.flows[0].receiver.as_mut().unwrap().udp.as_mut().unwrap();
+        (udp.packets, udp.duplicates, udp.lost) = (packets, duplicates, lost);
+        let quantity = QUANTITIES.iter().find(|one| one.name == "loss").unwrap();
+        (quantity.of)(&record, &record.flows[0])
+    };
+    assert_eq!(loss(1800, 900, 100), Some(QuantityValue::Number(0.1)));
+    assert_eq!(loss(0, 0, 7), Some(QuantityValue::Number(1.0)));
+    assert_eq!(loss(0, 0, 0), None);
+    assert!(loss(u64::MAX, 0, 1).is_some(), "counts of a peer may be anything");
+}
