@@ -10,6 +10,8 @@ use crate::log::{Sink, pass_to};
 pub struct PlanLog<'a> {
     run: String,
     epoch: Mono,
+    /// When this session began, which is later than the log if the plan was resumed.
+    began: Mono,
     record: PlanRecord,
     sinks: Vec<Option<&'a mut dyn Sink>>,
 }
@@ -18,10 +20,11 @@ impl<'a> PlanLog<'a> {
     /// Continues the log of a record: sequence numbers and time follow those of its last event.
     #[must_use]
     pub fn resume(record: PlanRecord, sinks: Vec<&'a mut dyn Sink>) -> Self {
-        let before = record.last.as_ns();
+        let (before, began) = (record.last.as_ns(), clock::now());
         Self {
             run: record.run.to_string(),
-            epoch: Mono(clock::now().as_ns().saturating_sub(before)),
+            epoch: Mono(began.as_ns().saturating_sub(before)),
+            began,
             record,
             sinks: sinks.into_iter().map(Some).collect(),
         }
@@ -51,10 +54,10 @@ impl<'a> PlanLog<'a> {
         at.as_ns().checked_sub(self.epoch.as_ns()).map(Timestamp::from_ns)
     }
 
-    /// Time since the beginning, including what the log covered before it was resumed.
+    /// Time since this log was begun or resumed, without what it covered before.
     #[must_use]
-    pub fn elapsed(&self) -> Span {
-        clock::now().since(self.epoch).into()
+    pub fn session_time(&self) -> Span {
+        clock::now().since(self.began).into()
     }
 
     /// Records an event.
@@ -77,5 +80,21 @@ impl<'a> PlanLog<'a> {
 impl std::fmt::Debug for PlanLog<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("PlanLog").field("run", &self.run).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_resumed_log_goes_on_at_its_end_and_its_session_begins_at_0() {
+        let last = Timestamp::from_ns(500_000_000_000);
+        let record = PlanRecord { run: "p".into(), last, events: 7, ..PlanRecord::default() };
+        let mut log = PlanLog::resume(record, Vec::new());
+        assert!(log.session_time() < Span::from_secs(100), "{}", log.session_time());
+        log.note(Body::PlanResumed);
+        assert!(log.record().last >= last);
+        assert_eq!(log.record().events, 8);
     }
 }

@@ -136,7 +136,7 @@ impl FlowRate {
 }
 
 impl PlanLive {
-    /// A trial begins; `elapsed` is the time since the plan began.
+    /// A trial begins; `elapsed` is the time since the plan began or was resumed, as `progress` counts it.
     pub fn begin(&mut self, task: &TrialTask, plan: &Plan, progress: PlanProgress, elapsed: Span) {
         let step = task.step.as_ref().map(|step| format!(" {}", step.value)).unwrap_or_default();
         let repeat =

@@ -38,7 +38,7 @@ pub struct TrialBegin<'a> {
     pub plan: &'a Plan,
     /// What is done and what is left.
     pub progress: PlanProgress,
-    /// Time since the plan began, including what its log covered before it was resumed.
+    /// Time since the plan began or was resumed. `progress` has the trials of the same time.
     pub elapsed: Span,
 }
 

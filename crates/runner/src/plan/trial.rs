@@ -75,7 +75,7 @@ impl Drive<'_, '_> {
             task,
             plan: &self.prepared.plan,
             progress: self.scheduler.progress(),
-            elapsed: plan_log.elapsed(),
+            elapsed: plan_log.session_time(),
         });
         // Without random numbers, the position in the plan's log makes the name unique.
         let at = plan_log.record().events;
