@@ -7,6 +7,7 @@
 
 mod agent;
 mod error;
+mod live_changes;
 mod plan_network;
 mod start;
 mod switch;

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_control::{HostRef, Token};
-use linerate_lab::control_protocol::{Ask, HostStatus, Status};
+use linerate_lab::control_protocol::{HostStatus, Status};
 use linerate_lab::{LabHandle, LabName};
-use linerate_plan::{Plan, PlanLab};
+use linerate_plan::{Plan, PlanLab, Source};
 
 use super::agent::LabAgent;
+use super::live_changes::{live_changes, settings_of};
 use super::{LabRunError, LabSetup, Tie, start, start_tied};
 use crate::plan::{PlanNotice, PlanObserver, topology_of_plan};
 
@@ -36,6 +37,8 @@ pub(crate) struct PlanNetwork<'a> {
 struct Up {
     agents: Vec<LabAgent>,
     lab: PlanLab,
+    /// The topology that it was created from.
+    source: Source,
     handle: LabHandle,
     status: Status,
     /// The token of its agents, as text.
@@ -83,7 +86,7 @@ impl<'a> PlanNetwork<'a> {
 
     fn bring_up(&self, lab: &PlanLab, observer: &mut dyn PlanObserver) -> Result<Up, LabRunError> {
         let source = topology_of_plan(&lab.topology, &self.relative_to).map_err(LabRunError::NotFound)?;
-        let set: Vec<String> = lab.set.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let set = settings_of(&lab.set);
         let (state, programs) = (&self.setup.state, self.setup.programs);
         // Remove a network of that name that is still running: one that was kept, or that of a killed run that is
         // resumed.
@@ -112,7 +115,7 @@ impl<'a> PlanNetwork<'a> {
                 lab.remove_log();
             }
         })?;
-        Ok(Up { agents: Vec::new(), lab: lab.clone(), handle, status, secret, token, tie })
+        Ok(Up { agents: Vec::new(), lab: lab.clone(), source, handle, status, secret, token, tie })
     }
 
     /// Removes the network. A switch does that itself when its tie is dropped; the rest of a killed one is
@@ -159,27 +162,10 @@ impl Up {
 
     /// Changes links while they run; false if a new network is necessary.
     fn change_to(&mut self, lab: &PlanLab) -> bool {
-        let both = || lab.set.keys().chain(self.lab.set.keys());
-        let plain = |key: &&String| self.lab.set.get(*key) == lab.set.get(*key);
-        let changed: Vec<&String> = both().filter(|key| !plain(key)).collect();
-        // Settings of single directions depend on their order in the file.
-        let live = |key: &&String| {
-            key.starts_with("link.") && key.split('.').count() == 3 && lab.set.contains_key(*key)
-        };
-        if lab.topology != self.lab.topology
-            || !changed.iter().all(live)
-            || both().any(|key| key.contains(".from."))
-        {
+        if lab.topology != self.lab.topology {
             return false;
         }
-        let asks: Vec<Ask> = changed
-            .iter()
-            .filter_map(|key| {
-                let (target, name) = key.rsplit_once('.')?;
-                let changes = vec![(name.to_owned(), lab.set.get(*key)?.clone())];
-                Some(Ask::Set { target: target.to_owned(), changes })
-            })
-            .collect();
+        let Some(asks) = live_changes(&self.source, &self.lab.set, &lab.set) else { return false };
         if asks.iter().any(|ask| self.handle.ask(ask, ANSWER_TIMEOUT).is_err()) {
             return false;
         }
