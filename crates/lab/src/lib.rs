@@ -33,6 +33,7 @@ mod enter;
 mod folder;
 mod history;
 mod host;
+mod host_names;
 mod host_nic;
 mod journal;
 mod kernel;

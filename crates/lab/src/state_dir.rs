@@ -11,6 +11,7 @@ use linerate_sock::clock;
 
 use crate::client::{AskError, ask};
 use crate::control_protocol::{Answer, Ask, PortHistory, Status};
+use crate::host_names::hosts_file;
 use crate::kernel;
 use crate::{LabName, LabResourceError, Swept, folder_of, is_up, labs, run_dir, sweep, switch_pid, undo};
 use linerate_emu::topology::Topology;
@@ -318,15 +319,10 @@ impl LabHandle {
         }
     }
 
-    /// Writes the file of host names. A host's name maps to its IPv4 address, so that results do not depend
-    /// on the resolver's preference; with a 6 appended, for its IPv6 address.
+    /// Writes the file of host names: those of the lab's hosts, and this machine's own ones.
     pub(super) fn write_names(&self, topology: &Topology) -> Result<(), LabResourceError> {
-        let mut text = fs::read_to_string("/etc/hosts").unwrap_or_default();
-        text.push_str("\n# hosts of this lab\n");
-        for host in &topology.hosts {
-            let (name, v4, v6) = (&host.name, host.v4.0, host.v6.0);
-            text.push_str(&format!("{v4} {name}\n{v6} {name}6\n"));
-        }
+        let own = fs::read_to_string("/etc/hosts").unwrap_or_default();
+        let text = hosts_file(&own, topology);
         let path = self.names();
         fs::write(&path, text).map_err(LabResourceError::folder(&path, "writing"))
     }
