@@ -143,9 +143,9 @@ impl ControlState {
     ) -> Result<(), String> {
         let nics = self.nics.iter().filter(|nic| nic.link == number && sides.contains(&nic.end));
         for (at, nic) in nics.clone().enumerate() {
-            if let Err(error) = nic.follow(&to.directions[nic.end]) {
+            if let Err(error) = nic.follow(to) {
                 for changed in nics.take(at) {
-                    let _ = changed.follow(&from.directions[changed.end]);
+                    let _ = changed.follow(from);
                 }
                 return Err(error.to_string());
             }

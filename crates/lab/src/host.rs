@@ -10,8 +10,7 @@ use linerate_sock::{SockError, netns, proc};
 
 use crate::lab_resources::UserNotes;
 use crate::{LabName, LabResourceError, host_nic};
-use linerate_emu::link_direction::LinkDirection;
-use linerate_emu::topology::{Topology, TopologyHost};
+use linerate_emu::topology::{Topology, TopologyHost, TopologyLink};
 
 /// Frames that may wait between the kernel and a late switch, per interface: a few milliseconds of small
 /// packets. With the NIC's own pacing almost nothing waits here.
@@ -95,9 +94,7 @@ pub(super) fn create_interfaces(
     let mut taps = Vec::new();
     for (count, (link, end)) in ends.enumerate() {
         let name = format!("eth{count}");
-        let described = &topology.links[link];
-        let cable =
-            HostLinkEnd { host, name: &name, direction: &described.directions[end], nic: described.nic };
+        let cable = HostLinkEnd { host, name: &name, link: &topology.links[link], end };
         let mac = host_nic::mac(lab, &host.name, link);
         let tap = cable.create_interface(mac, notes)?;
         // Two addresses of one network on two interfaces would make replies leave through the wrong one.
@@ -132,8 +129,9 @@ fn silence_v6() -> bool {
 struct HostLinkEnd<'a> {
     host: &'a TopologyHost,
     name: &'a str,
-    direction: &'a LinkDirection,
-    nic: bool,
+    link: &'a TopologyLink,
+    /// Which end of the link the host is.
+    end: usize,
 }
 
 impl HostLinkEnd<'_> {
@@ -147,7 +145,7 @@ impl HostLinkEnd<'_> {
             );
         }
         let (index, routing) = self.routing()?;
-        if let Some(mbps) = host_nic::speed_mbps(self.direction)
+        if let Some(mbps) = host_nic::speed_mbps(self.link, self.end)
             && set_speed(self.name, mbps).is_err()
         {
             notes.add(
@@ -155,16 +153,17 @@ impl HostLinkEnd<'_> {
                  of the line rate",
             );
         }
+        let direction = &self.link.directions[self.end];
         let change = LinkChange {
             up: None,
             mac: Some(mac),
-            mtu: Some(self.direction.mtu),
+            mtu: Some(direction.mtu),
             queue_packets: Some(QUEUE_PACKETS),
-            super_frame: Some(host_nic::super_frame_bytes(self.direction)),
+            super_frame: Some(host_nic::super_frame_bytes(direction)),
             alias: Some(ALIAS),
         };
         routing.change(index, &change).map_err(self.failed("setting MTU and address"))?;
-        if let Some(discipline) = host_nic::discipline(self.direction).filter(|_| self.nic)
+        if let Some(discipline) = host_nic::discipline(self.link, self.end).filter(|_| self.link.nic)
             && routing.replace_root_discipline(index, &discipline).is_err()
         {
             notes.add(
@@ -187,7 +186,7 @@ impl HostLinkEnd<'_> {
                 .map_err(self.failed(&format!("adding {address}/{prefix}")))
         };
         add(v4.0.into(), v4.1)?;
-        if has_v6 && self.direction.mtu >= MIN_V6_MTU {
+        if has_v6 && self.link.directions[self.end].mtu >= MIN_V6_MTU {
             add(v6.0.into(), v6.1)?;
         }
         Ok(())

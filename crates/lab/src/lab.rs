@@ -177,7 +177,7 @@ fn nics(topology: &Topology, resources: &LabResources) -> Result<Vec<HostNic>, S
     let nic = |cable: &HostTap| {
         let copied = resources.hosts[cable.host].netns.try_clone();
         let netns = copied.map_err(|source| SockError::new("keep a network namespace", source))?;
-        Ok(HostNic { link: cable.link, end: cable.end, netns, interface: cable.tap.name().to_owned() })
+        Ok(HostNic::new(cable, &topology.links[cable.link], netns))
     };
     paced.map(nic).collect()
 }

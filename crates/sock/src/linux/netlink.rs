@@ -16,7 +16,7 @@ use crate::linux::call::retry;
 
 pub(crate) use disciplines::{FoundDiscipline, disciplines, has_filters};
 pub(crate) use links::{mtu_limits, stacked_on};
-pub(crate) use queue_counts::{kinds, root_counts};
+pub(crate) use queue_counts::{kinds, root_counts, root_waiting};
 
 const HEADER: usize = 16;
 const ANSWER_BYTES: usize = 64 << 10;

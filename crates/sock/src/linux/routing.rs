@@ -6,7 +6,7 @@ use socket2::Socket;
 
 use crate::SockError;
 use crate::linux::ethtool::EthtoolSocket;
-use crate::linux::netlink::{NetlinkRequest, act, attribute, open, send_drops};
+use crate::linux::netlink::{NetlinkRequest, act, attribute, open, root_waiting, send_drops};
 
 /// A socket to configure the network namespace of the thread that opened it.
 #[derive(Debug)]
@@ -150,6 +150,15 @@ pub fn index_of(name: &str) -> Result<u32, SockError> {
     EthtoolSocket::about(name).and_then(|mut ask| ask.index()).ok_or_else(absent)
 }
 
+/// Number of packets that wait in the root queueing discipline of an interface, in the network namespace of the
+/// calling thread. A GSO packet counts once.
+///
+/// # Errors
+/// `ENODEV` if there is no such interface, or its discipline has no queue.
+pub fn waiting_packets(index: u32) -> Result<u32, SockError> {
+    root_waiting(index)?.ok_or_else(|| SockError::errno("read the queue of the interface", libc::ENODEV))
+}
+
 /// Sets the speed that a TAP reports, full duplex, in the network namespace of the calling thread.
 ///
 /// # Units
@@ -226,6 +235,7 @@ mod tests {
         assert!(refusals.contains(&error.unwrap_err().raw_os_error()));
         assert_eq!(routing.send_drops(nowhere).unwrap_err().raw_os_error(), Some(libc::ENODEV));
         assert_eq!(routing.send_drops(index_of("lo").unwrap()).unwrap(), 0);
+        assert_eq!(waiting_packets(nowhere).unwrap_err().raw_os_error(), Some(libc::ENODEV));
         assert_eq!(index_of("nosuch0").unwrap_err().raw_os_error(), Some(libc::ENODEV));
         assert_eq!(set_speed("nosuch0", 1000).unwrap_err().raw_os_error(), Some(libc::ENODEV));
     }

@@ -10,6 +10,7 @@ const TC_H_ROOT: u32 = u32::MAX;
 const TCA_KIND: u16 = 1;
 const TCA_STATS2: u16 = 7;
 const TCA_STATS_BASIC: u16 = 1;
+const TCA_STATS_QUEUE: u16 = 3;
 
 /// Counters of the root discipline of an interface; absent if there is none with counters.
 pub(crate) fn root_counts(index: u32) -> Result<Option<QueueCounts>, SockError> {
@@ -24,6 +25,26 @@ pub(crate) fn root_counts(index: u32) -> Result<Option<QueueCounts>, SockError> 
         found.classes = classes(index)?;
     }
     Ok(found)
+}
+
+/// Packets that wait in the root discipline of an interface; a GSO frame counts once. Absent if it does not tell.
+pub(crate) fn root_waiting(index: u32) -> Result<Option<u32>, SockError> {
+    let mut found = None;
+    dump(libc::RTM_GETQDISC, &[0; TCMSG], |kind, body| {
+        if kind == libc::RTM_NEWQDISC && found.is_none() {
+            found = decode_waiting(body, index);
+        }
+        found.is_some()
+    })?;
+    Ok(found)
+}
+
+/// `qlen` of `gnet_stats_queue` (`linux/gen_stats.h`).
+fn decode_waiting(body: &[u8], index: u32) -> Option<u32> {
+    if word(body, 4) != Some(index) || word(body, PARENT_AT) != Some(TC_H_ROOT) {
+        return None;
+    }
+    word(find(find(body.get(TCMSG..)?, TCA_STATS2)?, TCA_STATS_QUEUE)?, 0)
 }
 
 /// Kinds of all disciplines of an interface that hold or distribute what it sends, as the kernel lists them.
@@ -109,7 +130,6 @@ fn find(from: &[u8], wanted: u16) -> Option<&[u8]> {
 }
 
 fn decode(body: &[u8], index: u32) -> Option<QueueCounts> {
-    const TCA_STATS_QUEUE: u16 = 3;
     const DROPS_AT: usize = 8;
     // `linux/pkt_sched.h`: tc_tbf_qopt, TCA_TBF_*
     const TBF_PARAMETERS: u16 = 1;
@@ -166,6 +186,8 @@ mod tests {
         assert_eq!(decode(&message(4, 0x1_0000, b"fq\0"), 4), None);
         assert_eq!(decode(&message(5, u32::MAX, b"fq\0"), 4), None);
         assert_eq!(decode(&message(4, u32::MAX, b"noqueue\0"), 4), None, "it has no queue");
+        assert_eq!(decode_waiting(&message(4, u32::MAX, b"fq\0"), 4), Some(1));
+        assert_eq!(decode_waiting(&message(4, 0x1_0000, b"fq\0"), 4), None);
     }
 
     /// The answer for `tc qdisc add dev NAME root tbf rate 50mbit burst 32kb`: 32768 bytes at 6.25 MB/s take
@@ -211,6 +233,7 @@ mod tests {
         #[test]
         fn no_bytes_make_the_decoder_panic(bytes in proptest::collection::vec(any::<u8>(), 0..150)) {
             let _ = (decode(&bytes, 0), decode_class(&bytes, 0), kind_for_sending(&bytes, 0));
+            let _ = decode_waiting(&bytes, 0);
         }
     }
 }
