@@ -173,6 +173,7 @@ impl ControlState {
                 counts: linerate_emu::fabric::PortCounts {
                     queue_max_bytes: linerate_units::Bytes::new(last.queue_max.max(counts.queue_bytes.get())),
                     ..counts
+        let gone = report.gone.iter().map(|gone| gone.describe(&topology));
                 },
             }
         };
@@ -189,7 +190,7 @@ impl ControlState {
             links,
             packet_accounting: report.packet_accounting,
             keeping_up,
-            notes: self.notes.clone(),
+            notes: self.notes.iter().cloned().chain(gone).collect(),
         }
     }
 }

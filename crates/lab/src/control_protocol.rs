@@ -81,7 +81,7 @@ pub struct Status {
     pub packet_accounting: PacketAccounting,
     /// How well the switch keeps up.
     pub keeping_up: KeepingUp,
-    /// Settings that could not be applied as described.
+    /// What differs from the description: settings that could not be applied, interfaces that are gone.
     pub notes: Vec<String>,
 }
 

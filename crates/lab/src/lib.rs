@@ -29,6 +29,7 @@ mod coalescing;
 mod congestion;
 mod control;
 pub mod control_protocol;
+mod drop_gauges;
 mod enter;
 mod folder;
 mod history;

@@ -15,6 +15,7 @@ use linerate_units::Timestamp;
 use crate::LabError;
 use crate::coalescing::Rest;
 use crate::control_protocol::KeepingUp;
+use crate::drop_gauges::DropGauges;
 use crate::history::{CounterSample, History};
 use crate::lateness::LatenessHistogram;
 use crate::memory_limit::MemoryLimit;
@@ -23,11 +24,10 @@ use linerate_emu::fabric::{AttachmentPoint, Fabric, PacketAccounting, PortCounts
 use linerate_emu::frame::Frame;
 use linerate_emu::link_direction::LinkDirection;
 use linerate_emu::packet_batch::PacketBatch;
-use linerate_emu::topology::TopologyLink;
+use linerate_emu::topology::{Topology, TopologyLink};
 
 /// How often the counters are read.
 const TICK_NS: u64 = 100_000_000;
-const READINGS_PER_SECOND: u64 = 10;
 /// A frame delivered later than this counts as late: a tenth of what people notice, ten times what an idle
 /// machine needs.
 pub(super) const LATE_BOUND_NS: u64 = 1_000_000;
@@ -57,6 +57,27 @@ pub(super) struct SwitchReport {
     pub(super) ports: Vec<PortCounts>,
     pub(super) packet_accounting: PacketAccounting,
     pub(super) keeping_up: KeepingUp,
+    pub(super) gone: Vec<GoneInterface>,
+}
+
+/// An interface that somebody has deleted in its host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct GoneInterface {
+    /// Index of the host in the topology.
+    pub(super) host: usize,
+    /// Its name there.
+    pub(super) name: String,
+}
+
+impl GoneInterface {
+    /// A note for users.
+    pub(super) fn describe(&self, topology: &Topology) -> String {
+        let host = topology.hosts.get(self.host).map_or("", |host| host.name.as_str());
+        format!(
+            "the interface {} of host {host} was deleted, so the host is cut off; start the lab again",
+            self.name
+        )
+    }
 }
 
 /// An interface of a host, with a socket in its network namespace.
@@ -76,8 +97,8 @@ pub(super) struct SwitchLoop {
     pub(super) waker: Arc<EventFd>,
     pub(super) history: Arc<Mutex<History>>,
     /// The kernel's counters of frames that it could not deliver to the switch.
-    gauges: Vec<Gauge>,
-    readings: u64,
+    gauges: DropGauges<Gauge>,
+    gone: Vec<GoneInterface>,
     tap_of: BTreeMap<AttachmentPoint, usize>,
     /// The time up to which everything has been executed.
     reached: Timestamp,
@@ -110,8 +131,8 @@ impl SwitchLoop {
             orders,
             waker,
             history,
-            gauges,
-            readings: 0,
+            gauges: DropGauges::new(gauges),
+            gone: Vec::new(),
             tap_of,
             reached: Timestamp::START,
             spare: Vec::new(),
@@ -144,8 +165,8 @@ impl SwitchLoop {
                     if self.execute_requests() {
                         return Ok(());
                     }
-                } else {
-                    self.read(ready.token as usize, came);
+                } else if !self.read(ready.token as usize, came) && ready.error {
+                    self.unplug(ready.token as usize, &poller);
                 }
             }
             self.catch_up();
@@ -217,19 +238,21 @@ impl SwitchLoop {
         Mono(self.epoch.as_ns().saturating_add(at.as_ns()))
     }
 
-    /// Reads what a host has sent, with `came` as the time of arrival.
-    fn read(&mut self, number: usize, came: Timestamp) {
+    /// Reads what a host has sent, with `came` as the time of arrival; false if the kernel refuses to read.
+    fn read(&mut self, number: usize, came: Timestamp) -> bool {
         let came = came.max(self.reached);
         self.fabric.advance(came);
         self.reached = came;
         for _ in 0..BATCH {
             let mut buffer = self.spare.pop().unwrap_or_default();
-            let Some((attachment, tap)) = self.taps.get(number) else { return };
+            let Some((attachment, tap)) = self.taps.get(number) else { return true };
             let attachment = *attachment;
-            // An interface that is down or gone returns nothing; its host reports that to its programs.
-            let Ok(true) = tap.read_into(&mut buffer, Frame::MAX_FRAME_BYTES) else {
-                return self.recycle(buffer);
-            };
+            // An interface that is down returns nothing; its host reports that to its programs.
+            let read = tap.read_into(&mut buffer, Frame::MAX_FRAME_BYTES);
+            if !matches!(read, Ok(true)) {
+                self.recycle(buffer);
+                return read.is_ok();
+            }
             let contents = if buffer.len() < MIN_FILL_BYTES {
                 let fitting = buffer.as_slice().to_vec();
                 self.recycle(buffer);
@@ -242,6 +265,15 @@ impl SwitchLoop {
                 Err(_) => self.counts.malformed += 1,
             }
         }
+        true
+    }
+
+    /// Stops polling an interface that was deleted in its host: its descriptor reports an error for ever.
+    fn unplug(&mut self, number: usize, poller: &Poller) {
+        let Some((attachment, tap)) = self.taps.get(number) else { return };
+        // It was added, and the descriptor is still open.
+        let _ = poller.remove(tap);
+        self.gone.push(GoneInterface { host: attachment.host, name: tap.name().to_owned() });
     }
 
     /// Delivers the frames that have arrived.
@@ -276,12 +308,7 @@ impl SwitchLoop {
     fn sample(&mut self) -> u64 {
         // The time of the counters: this thread may have slept since.
         let at = self.reached;
-        // A query takes about ten microseconds per interface: once a second is enough.
-        if self.readings.is_multiple_of(READINGS_PER_SECOND) {
-            let drops = |gauge: &Gauge| gauge.routing.send_drops(gauge.index).unwrap_or(0);
-            self.counts.overrun = self.gauges.iter().map(drops).sum();
-        }
-        self.readings += 1;
+        self.counts.overrun = self.gauges.read_part(|gauge| gauge.routing.send_drops(gauge.index).ok());
         let reading = CounterSample {
             at_ns: self.epoch.as_ns() + at.as_ns(),
             ports: self.fabric.ports(at),
@@ -332,6 +359,7 @@ impl SwitchLoop {
             ports: self.fabric.ports(now),
             packet_accounting: self.fabric.accounting(),
             keeping_up,
+            gone: self.gone.clone(),
         }
     }
 }

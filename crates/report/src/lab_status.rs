@@ -43,7 +43,7 @@ pub struct LabStatus<'s> {
     pub hosts: Vec<LabHost<'s>>,
     /// What its switch counted; absent for a lab that runs in the kernel.
     pub switch: Option<SwitchCounts<'s>>,
-    /// Settings that could not be applied as described.
+    /// What differs from the description: settings that could not be applied, interfaces that are gone.
     pub notes: &'s [String],
 }
 

@@ -31,7 +31,7 @@ pub(crate) struct LabSnapshot {
     switches: Vec<String>,
     /// The links.
     links: Vec<ViewedLink>,
-    /// Settings that could not be applied as described.
+    /// What differs from the description: settings that could not be applied, interfaces that are gone.
     notes: Vec<String>,
     /// What its ports do now.
     frame: LabFrame,
