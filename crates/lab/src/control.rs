@@ -1,6 +1,6 @@
 //! The control socket of a lab: answers requests in threads of its own, so that no answer delays a frame.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -36,13 +36,27 @@ pub(super) struct ControlState {
     pub(super) nics: Vec<HostNic>,
 }
 
+/// Pause after a connection that could not be accepted, for example because the process is out of descriptors:
+/// another try at once would fail as well.
+const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(20);
+
 /// Answers every client that connects, until the process ends.
 pub(super) fn serve(listener: &UnixListener, state: &Arc<ControlState>) {
-    for stream in listener.incoming().flatten() {
+    for stream in accepted(listener.incoming()) {
         let state = Arc::clone(state);
         // If no thread can be started for a client, its connection is closed.
         let _ = thread::spawn("lab-desk", move || state.serve_client(&stream));
     }
+}
+
+/// The connections, without those that could not be accepted.
+fn accepted<S>(incoming: impl Iterator<Item = io::Result<S>>) -> impl Iterator<Item = S> {
+    incoming.filter_map(|stream| {
+        if stream.is_err() {
+            clock::sleep_until(clock::now() + ACCEPT_RETRY_INTERVAL);
+        }
+        stream.ok()
+    })
 }
 
 impl ControlState {
@@ -159,6 +173,7 @@ impl ControlState {
         let mut keeping_up = report.keeping_up;
         keeping_up.cpu = recent.as_ref().map_or(0.0, |recent| recent.cpu);
         let links = LinkStatus::all_of(&topology);
+        let gone = report.gone.iter().map(|gone| gone.describe(&topology));
         let port = |(number, counts): (usize, linerate_emu::fabric::PortCounts)| {
             let last = recent.as_ref().and_then(|r| r.ports.get(number).copied());
             let last = last.unwrap_or_default();
@@ -173,7 +188,6 @@ impl ControlState {
                 counts: linerate_emu::fabric::PortCounts {
                     queue_max_bytes: linerate_units::Bytes::new(last.queue_max.max(counts.queue_bytes.get())),
                     ..counts
-        let gone = report.gone.iter().map(|gone| gone.describe(&topology));
                 },
             }
         };
@@ -192,5 +206,19 @@ impl ControlState {
             keeping_up,
             notes: self.notes.iter().cloned().chain(gone).collect(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_out_of_descriptors_does_not_try_to_accept_without_a_pause() {
+        let out_of_files = || Err(io::Error::from_raw_os_error(24));
+        let began = clock::now();
+        let clients: Vec<u32> = accepted([out_of_files(), out_of_files(), Ok(7)].into_iter()).collect();
+        assert_eq!(clients, [7]);
+        assert!(clock::now().since(began) >= 2 * ACCEPT_RETRY_INTERVAL);
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use linerate_sock::netns::with_netns_fd;
 use linerate_sock::poll::EventFd;
 use linerate_sock::routing::{RoutingSocket, index_of};
-use linerate_sock::{SockError, clock, process, thread};
+use linerate_sock::{SockError, clock, limits, process, thread};
 
 use crate::control::{ControlState, serve};
 use crate::control_protocol::HostStatus;
@@ -82,7 +82,8 @@ impl Lab {
     /// it first becomes root in a user namespace.
     ///
     /// # Errors
-    /// A name is taken, or permission is missing; everything is removed again.
+    /// A name is taken, permission is missing, or the process may not open enough files; everything is removed
+    /// again.
     pub fn create(
         topology: Topology,
         name: &LabName,
@@ -95,6 +96,7 @@ impl Lab {
         clock::set_timer_slack_ns(1)?;
         // Without the highest priority it is late more often, which it reports.
         let _ = process::first_in_line();
+        limits::raise_open_files(open_files(&topology))?;
         let site = Site { run_dir: place.run_dir().to_owned(), privilege };
         let mut resources = LabResources::create(&topology, name, &site)?;
         match create_hosts(topology, name, place, privilege, &mut resources) {
@@ -126,6 +128,15 @@ impl Lab {
         resources.remove()?;
         ran
     }
+}
+
+/// How many files the switch of this network may have open at a time.
+fn open_files(topology: &Topology) -> u64 {
+    /// Its namespace, twice, its TAP device, and a socket for the counters of that.
+    const FILES_OF_A_HOST: u64 = 4;
+    /// Libraries, logs, the control socket and its clients.
+    const OTHER_FILES: u64 = 256;
+    topology.hosts.len() as u64 * FILES_OF_A_HOST + OTHER_FILES
 }
 
 fn create_hosts(

@@ -65,10 +65,7 @@ impl Tap {
     /// in use.
     pub fn create(name: &str) -> Result<Self, TapError> {
         let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(DEVICE);
-        let file = file.map_err(|error| match error.kind() {
-            io::ErrorKind::PermissionDenied => TapError::NotOpened(error),
-            _ => TapError::NoDriver(error),
-        })?;
+        let file = file.map_err(|error| not_opened(name, error))?;
         let refused = |source: SockError| match source.raw_os_error() {
             Some(libc::EPERM) => TapError::NotPermitted(source),
             _ => TapError::Refused { name: name.to_owned(), source },
@@ -153,6 +150,15 @@ impl AsFd for Tap {
     }
 }
 
+/// Why the device file could not be opened for an interface of that name.
+fn not_opened(name: &str, error: io::Error) -> TapError {
+    match error.raw_os_error() {
+        Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => TapError::NoDriver(error),
+        Some(libc::EACCES | libc::EPERM) => TapError::NotOpened(error),
+        _ => TapError::Refused { name: name.to_owned(), source: SockError::new("open /dev/net/tun", error) },
+    }
+}
+
 fn name_interface(file: &File, name: &str) -> Result<(), SockError> {
     const OP: &str = "create a TAP";
     // SAFETY: all zero is a valid ifreq (empty name, null pointers).
@@ -194,4 +200,24 @@ fn set_up(file: &File) -> Result<bool, SockError> {
     };
     set("make a TAP persistent", libc::TUNSETPERSIST, 1)?;
     Ok(udp_segments)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_driver_is_missing_only_if_the_kernel_says_so() {
+        let error = |errno| not_opened("eth0", io::Error::from_raw_os_error(errno));
+        for absent in [libc::ENOENT, libc::ENODEV, libc::ENXIO] {
+            assert!(error(absent).to_string().contains("modprobe tun"), "{absent}");
+        }
+        for forbidden in [libc::EACCES, libc::EPERM] {
+            assert!(error(forbidden).to_string().contains("chmod 666"), "{forbidden}");
+        }
+        for other in [libc::EMFILE, libc::ENFILE, libc::ENOMEM] {
+            let TapError::Refused { source, .. } = error(other) else { panic!("{other}") };
+            assert_eq!(source.raw_os_error(), Some(other));
+        }
+    }
 }

@@ -42,7 +42,7 @@ pub fn raise_open_files(needed: u64) -> Result<u64, SockError> {
         Err(error) => {
             let text = format!(
                 "{needed} open files are needed but only {} are allowed ({}); raise the hard limit (ulimit \
-                 -Hn, LimitNOFILE= of the service) or use fewer streams",
+                 -Hn, LimitNOFILE= of the service) or use fewer streams or hosts",
                 now.hard, error.source
             );
             Err(SockError::new(OP, io::Error::new(io::ErrorKind::PermissionDenied, text)))
