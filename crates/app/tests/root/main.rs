@@ -44,6 +44,7 @@ mod interop_ttcp;
 mod kills;
 mod kills_lab;
 mod knobs;
+mod lab_hosts;
 mod lab_kernel;
 mod lab_life;
 mod lab_mistakes;
