@@ -1473,6 +1473,9 @@ class PointSummedBody:
     median: float | None = None
     """Their median."""
 
+    repeats: list[int] = field(default_factory=list)
+    """The repeat of each value, from 0; absent in what earlier versions wrote."""
+
     unit: str | None = None
     """Unit of its numbers: `bit/s`, `bytes`, `ns` or `1`; absent for text values."""
 
