@@ -223,15 +223,7 @@ fn decode_link(body: &[u8]) -> LinkFacts {
 
 /// Kind of the queueing discipline at the root of an interface: "fq", "fq_codel", "noqueue".
 pub(crate) fn root_discipline(index: u32) -> Result<Option<String>, SockError> {
-    const TCMSG: usize = 20;
-    let mut found = None;
-    dump(libc::RTM_GETQDISC, &[0; TCMSG], |kind, body| {
-        if kind == libc::RTM_NEWQDISC && found.is_none() {
-            found = decode_root_discipline(body, index);
-        }
-        found.is_some()
-    })?;
-    Ok(found)
+    queue_counts::of_root(index, decode_root_discipline)
 }
 
 fn decode_root_discipline(body: &[u8], index: u32) -> Option<String> {

@@ -14,13 +14,7 @@ const TCA_STATS_QUEUE: u16 = 3;
 
 /// Counters of the root discipline of an interface; absent if there is none with counters.
 pub(crate) fn root_counts(index: u32) -> Result<Option<QueueCounts>, SockError> {
-    let mut found = None;
-    dump(libc::RTM_GETQDISC, &[0; TCMSG], |kind, body| {
-        if kind == libc::RTM_NEWQDISC && found.is_none() {
-            found = decode(body, index);
-        }
-        found.is_some()
-    })?;
+    let mut found = of_root(index, decode)?;
     if let Some(found) = found.as_mut().filter(|found| found.kind == "htb") {
         found.classes = classes(index)?;
     }
@@ -29,10 +23,19 @@ pub(crate) fn root_counts(index: u32) -> Result<Option<QueueCounts>, SockError> 
 
 /// Packets that wait in the root discipline of an interface; a GSO frame counts once. Absent if it does not tell.
 pub(crate) fn root_waiting(index: u32) -> Result<Option<u32>, SockError> {
+    of_root(index, decode_waiting)
+}
+
+/// What `decode` finds in the first message about a discipline in which it finds something. It gets the message and the
+/// number of the interface, and checks both interface and parent.
+pub(super) fn of_root<T>(
+    index: u32,
+    decode: impl Fn(&[u8], u32) -> Option<T>,
+) -> Result<Option<T>, SockError> {
     let mut found = None;
     dump(libc::RTM_GETQDISC, &[0; TCMSG], |kind, body| {
         if kind == libc::RTM_NEWQDISC && found.is_none() {
-            found = decode_waiting(body, index);
+            found = decode(body, index);
         }
         found.is_some()
     })?;
