@@ -254,6 +254,9 @@ fn write(
         fs::write(&path, &text).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
         println!("written: {}", path.display());
     }
+    if options.is_whole() {
+        println!("`cargo xtask gen` makes the tables of README and guide from it");
+    }
     Ok(())
 }
 

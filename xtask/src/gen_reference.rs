@@ -62,8 +62,7 @@ fn write_pages(folder: &Path) -> Result<Vec<String>, String> {
     Ok(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
 }
 
-/// Compares the pages in a folder with what they should be.
-/// Compares the pages with what is in the root.
+/// Compares the pages below the root with what they should be.
 fn compare(root: &Path, pages: &[ReferenceFile]) -> Result<(), String> {
     let mut stale = Vec::new();
     for (name, fresh) in pages {
@@ -105,11 +104,13 @@ mod tests {
     #[test]
     fn a_stale_or_missing_page_fails_and_a_fresh_one_passes() {
         let folder = TempFolder::create("gen").unwrap();
-        let pages = [("a.md".to_owned(), "one\n".to_owned())];
+        let name = format!("{FOLDER}/a.md");
+        fs::create_dir_all(folder.file(FOLDER)).unwrap();
+        let pages = [(name.clone(), "one\n".to_owned())];
         assert!(compare(folder.path(), &pages).is_err());
-        fs::write(folder.file("a.md"), "one\n").unwrap();
+        fs::write(folder.file(&name), "one\n").unwrap();
         assert!(compare(folder.path(), &pages).is_ok());
-        let changed = [("a.md".to_owned(), "two\n".to_owned())];
-        assert!(compare(folder.path(), &changed).unwrap_err().contains("a.md:1"));
+        let changed = [(name, "two\n".to_owned())];
+        assert!(compare(folder.path(), &changed).unwrap_err().contains("docs/reference/a.md:1"));
     }
 }

@@ -189,6 +189,20 @@ mod tests {
     }
 
     #[test]
+    fn cpu_time_is_judged_by_its_ratio_and_not_where_the_pairs_differ_more() {
+        let reached = |ours: &[f64], goal| {
+            let cpu = (Spread::of(ours.to_vec())?, Spread::of(vec![0.5; ours.len()])?);
+            let one = figure(&[1.0], None, BenchGoal::Nothing);
+            BenchFigure { cpu_seconds_per_gb: Some(cpu), cpu_goal: goal, ..one }.cpu_reached()
+        };
+        assert_eq!(reached(&[0.39; 6], Some(0.8)), Some(true));
+        assert_eq!(reached(&[0.41; 6], Some(0.8)), Some(false));
+        assert_eq!(reached(&[0.3, 0.5, 0.35, 0.45, 0.3, 0.5], Some(0.8)), None);
+        assert_eq!(reached(&[0.39], Some(0.8)), Some(true), "one pair has no interval");
+        assert_eq!(reached(&[0.39; 6], None), None);
+    }
+
+    #[test]
     fn the_bar_is_held_against_the_median() {
         assert_eq!(
             figure(&[1.0, 2.0, 9.0], Some(&[1.0, 2.0, 3.0]), BenchGoal::RatioAtLeast(1.0)).reached(),
@@ -209,6 +223,8 @@ mod tests {
         assert_eq!(figure(&[20.0], None, BenchGoal::Below(20.0)).reached(), Some(false));
         assert_eq!(figure(&[20.0], None, BenchGoal::AtLeast(20.0)).reached(), Some(true));
         assert_eq!(figure(&[19.9], None, BenchGoal::AtLeast(20.0)).reached(), Some(false));
+        let ratio = |ours: f64| figure(&[ours; 6], Some(&equal), BenchGoal::RatioAtLeast(1.4)).reached();
+        assert_eq!((ratio(1.39), ratio(1.41)), (Some(false), Some(true)));
         let range = BenchGoal::Within { low: 0.999, high: 1.001 };
         assert_eq!(figure(&[0.5, 1.0009, 1.5], None, range).reached(), Some(true));
         assert_eq!(figure(&[0.9989], None, range).reached(), Some(false));
