@@ -76,7 +76,7 @@ impl<T: PacketBatch> DirectedLink<T> {
             }
         }
         if direction.loss != self.direction.loss {
-            self.losses.set(&direction.loss);
+            self.losses.set(now, &direction.loss);
         }
         self.duplicate.set(direction.duplicate);
         self.overtake.set(direction.reorder);

@@ -445,3 +445,16 @@ fn each_member_of_a_lag_is_a_port_of_its_own_in_a_shared_buffer() {
     let fixed = waiting_at_members(BufferSharing::Static);
     assert!(fixed.iter().all(|&bytes| near(bytes, 500_000)), "{fixed:?}");
 }
+
+#[test]
+fn a_time_of_loss_that_has_passed_when_it_is_set_loses_nothing() {
+    let topology = star(2, &direction(1000.0), false);
+    let mut fabric = network(&topology);
+    fabric.input(at(10 * SECOND), attachment(0), batch(0, 1, 0..1));
+    run(&mut fabric, at(11 * SECOND));
+    let lossy = LinkDirection { loss: Loss::AtTimes(vec![at(5 * SECOND)]), ..direction(1000.0) };
+    fabric.set_direction(at(11 * SECOND), &topology.links[1], 1, 1, &lossy);
+    fabric.input(at(12 * SECOND), attachment(0), batch(0, 1, 1..4));
+    let got = run(&mut fabric, at(13 * SECOND));
+    assert_eq!(got.iter().flat_map(|d| d.batch.numbers.clone()).collect::<Vec<_>>(), [1, 2, 3]);
+}

@@ -18,7 +18,6 @@ use crate::stage::trials::{Trials, failures};
 pub struct Losses<T> {
     process: LossProcess,
     rng: StdRng,
-    newest: Option<Timestamp>,
     departures: Departures<T>,
 }
 
@@ -28,21 +27,20 @@ impl<T: PacketBatch> Losses<T> {
     pub fn new(loss: &Loss, framing: Framing, seed: u64) -> Self {
         let mut rng = StdRng::seed_from_u64(seed);
         let process = LossProcess::new(loss, None, &mut rng);
-        Self { process, rng, newest: None, departures: Departures::new(framing) }
+        Self { process, rng, departures: Departures::new(framing) }
     }
 
-    /// Changes what happens to later packets. Counters and states restart; a time of [`Loss::AtTimes`] that a
-    /// packet has already passed has no effect.
-    pub fn set(&mut self, loss: &Loss) {
-        self.process = LossProcess::new(loss, self.newest, &mut self.rng);
+    /// Changes what happens to packets after `now`. Counters and states restart; a time of [`Loss::AtTimes`] that
+    /// is not after `now` has no effect, whether a packet passed then or not.
+    pub fn set(&mut self, now: Timestamp, loss: &Loss) {
+        self.process = LossProcess::new(loss, Some(now), &mut self.rng);
     }
 }
 
 impl<T: PacketBatch> Stage<T> for Losses<T> {
     fn push(&mut self, now: Timestamp, batch: T) {
-        let Self { process, rng, newest, departures } = self;
+        let Self { process, rng, departures } = self;
         departures.arrived(&batch);
-        *newest = (*newest).max(Some(now));
         let arrivals = PacketArrivals::of(&batch, now);
         runs(
             batch,
@@ -76,15 +74,15 @@ enum LossProcess {
 }
 
 impl LossProcess {
-    /// The process from its start, after a packet at `newest`.
-    fn new(loss: &Loss, newest: Option<Timestamp>, rng: &mut StdRng) -> Self {
+    /// The process from `now` on; absent: from the start of the emulation on.
+    fn new(loss: &Loss, now: Option<Timestamp>, rng: &mut StdRng) -> Self {
         match loss {
             Loss::None | Loss::EveryNth(0) => Self::None,
             Loss::Random(probability) => Self::Random(Trials::new(*probability, rng)),
             Loss::Burst(settings) => Self::Burst(Burst::new(*settings, rng)),
             Loss::EveryNth(n) => Self::EveryNth { n: *n, passing: n - 1 },
             Loss::AtTimes(instants) => {
-                let mut left: Vec<_> = instants.iter().copied().filter(|at| Some(*at) > newest).collect();
+                let mut left: Vec<_> = instants.iter().copied().filter(|at| Some(*at) > now).collect();
                 left.sort_unstable();
                 Self::AtTimes(left.into())
             }
@@ -281,12 +279,10 @@ mod tests {
         let left: Vec<_> = std::iter::from_fn(|| stage.pop(at(4000))).collect();
         assert_eq!(numbers(&missing(&left, 10)), [0, 4, 6, 7]);
 
-        // A time that a packet reached before `set` has no effect afterwards.
+        // A time that has passed before `set` has no effect afterwards, even if no packet has come since.
         for (instants, expected) in [(vec![at(3999), at(4000)], vec![]), (vec![at(4001)], vec![0])] {
             let mut stage = losses(&Loss::None, 1);
-            stage.push(at(4000), Numbered::new(0, 1, 1514));
-            assert!(stage.pop(at(4000)).is_some());
-            stage.set(&Loss::AtTimes(instants));
+            stage.set(at(4000), &Loss::AtTimes(instants));
             stage.push(at(4002), Numbered::new(0, 3, 1514));
             let left: Vec<_> = std::iter::from_fn(|| stage.pop(at(4002))).collect();
             assert_eq!(numbers(&missing(&left, 3)), expected);
