@@ -21,6 +21,7 @@ pub use packet_accounting::{PacketAccounting, PortCounts};
 
 use crate::link_direction::{LinkDirection, QueueDiscipline, TooBig};
 use crate::packet_batch::PacketBatch;
+use crate::stage::cut::split;
 use crate::topology::{Topology, TopologyLink};
 use directed_link::DirectedLink;
 use switch::{ForwardingTable, SharedMemory};
@@ -249,24 +250,34 @@ impl<T: Ethernet> Fabric<T> {
     }
 
     fn send(&mut self, now: Timestamp, wire: usize, batch: T) {
-        let target = &mut self.wires[wire];
-        if batch.ip_packet_len() > target.direction.mtu {
-            let (mtu, sends_icmp) = (target.direction.mtu, target.direction.too_big == TooBig::Icmp);
-            target.too_big += u64::from(batch.packets());
-            if let (true, Node::Switch(switch)) = (sends_icmp, self.ends[wire].0)
-                && let Some(reply) = batch.too_big(mtu, &self.router)
-            {
-                self.accounting.made += u64::from(reply.packets());
-                self.forward(now, switch, None, reply);
-            }
-            return;
-        }
+        let Some(batch) = self.drop_too_big(now, wire, batch) else { return };
         let shared = match self.ends[wire].0 {
             Node::Switch(switch) => self.shared_memory(now, switch),
             Node::Host(_) => None,
         };
         self.wires[wire].push(now, batch, shared);
         self.collect(now, wire);
+    }
+
+    /// Drops the packets of a batch that exceed the MTU of a wire, and informs their sender if the wire does so;
+    /// returns the packets that fit.
+    fn drop_too_big(&mut self, now: Timestamp, wire: usize, mut batch: T) -> Option<T> {
+        let (mtu, too_big) = (self.wires[wire].direction.mtu, self.wires[wire].direction.too_big);
+        let (sizes, largest) = (batch.sizes(), batch.ip_packet_len());
+        if largest <= mtu {
+            return Some(batch);
+        }
+        // All packets but the last have the same length, so only the last can fit.
+        let last_fits = sizes.packets > 1 && largest.saturating_sub(sizes.each - sizes.last) <= mtu;
+        let last = last_fits.then(|| split(&mut batch, sizes.packets - 1));
+        self.wires[wire].too_big += u64::from(batch.packets());
+        if let (TooBig::Icmp, Node::Switch(switch)) = (too_big, self.ends[wire].0)
+            && let Some(reply) = batch.too_big(mtu, &self.router)
+        {
+            self.accounting.made += u64::from(reply.packets());
+            self.forward(now, switch, None, reply);
+        }
+        last
     }
 
     /// The memory shared by the ports of a switch. Each member of a LAG is a port.

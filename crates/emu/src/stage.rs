@@ -8,7 +8,7 @@
 //! Queueing, serialisation and propagation are three stages: a buffer holds only waiting packets.
 
 mod codel;
-mod cut;
+pub(crate) mod cut;
 pub mod delay;
 mod departures;
 pub mod duplicate;

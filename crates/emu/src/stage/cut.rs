@@ -37,7 +37,7 @@ impl PacketArrivals {
 
 /// Splits a batch after its first `packets` packets (at least 1, and fewer than it has) and returns the others.
 /// Each part keeps the spacing of its packets.
-pub(super) fn split<T: PacketBatch>(batch: &mut T, packets: u32) -> T {
+pub(crate) fn split<T: PacketBatch>(batch: &mut T, packets: u32) -> T {
     let arrivals = PacketArrivals::of(batch, Timestamp::START);
     let mut rest = batch.split_off(packets);
     batch.set_spread(arrivals.offset(packets - 1));

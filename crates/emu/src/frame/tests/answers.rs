@@ -4,11 +4,14 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use etherparse::{Icmpv4Slice, Icmpv6Slice, NetHeaders, PacketHeaders, SlicedPacket, TransportHeader};
 use etherparse::{Icmpv4Type, Icmpv6Type, icmpv4::DestUnreachableHeader};
+use linerate_units::{Span, Timestamp};
 
 use super::super::Frame;
 use super::flow::{CLIENT_MAC, CLIENT_V4, CLIENT_V6, OffloadedFrame};
 use super::segment::segment;
+use crate::fabric::{AttachmentPoint, Fabric, Router};
 use crate::packet_batch::{PacketBatch, PacketSizes};
+use crate::topology::read;
 
 const ROUTER_MAC: [u8; 6] = [2, 0, 0, 0, 0, 99];
 const ROUTER: (Ipv4Addr, Ipv6Addr) =
@@ -172,4 +175,42 @@ fn no_error_answers_to_errors_groups_or_nobody() {
         answer_to(&v6, &changes).is_some()
     };
     assert!(from_v6(CLIENT_V6) && !from_v6([0; 16]) && !from_v6([0xff; 16]));
+}
+
+/// A router drops the packets of a super-packet that exceed its MTU, and forwards a short last one.
+#[test]
+fn the_last_packet_of_a_super_packet_passes_where_it_fits() {
+    let narrow = r#"
+        [host.a]
+        [host.b]
+        [switch.s]
+        [link.a]
+        ends = ["a", "s"]
+        [link.b]
+        ends = ["s", "b"]
+        mtu = 1400
+        too_big = "icmp"
+    "#;
+    let (v4, v6) = ROUTER;
+    let topology = read(narrow, "narrow.toml", &[]).unwrap();
+    // The last packet has one byte, and 52 of headers. No file may have such an MTU, so it is set here.
+    for (mtu, last_fits) in [(1400, true), (53, true), (52, false)] {
+        let mut topology = topology.clone();
+        topology.links[1].directions[0].mtu = mtu;
+        let mut fabric = Fabric::new(&topology, Router { mac: ROUTER_MAC, v4, v6 });
+        let frame = Frame::parse(OffloadedFrame::default().buffer()).unwrap();
+        let last = segment(frame.bytes()).pop().unwrap();
+        let end = Timestamp::START + Span::from_secs(1);
+        fabric.input(Timestamp::START, AttachmentPoint { host: 0, link: 0 }, frame);
+        fabric.advance(end);
+        let delivered: Vec<(usize, Frame)> =
+            std::iter::from_fn(|| fabric.output()).map(|d| (d.attachment.host, d.batch)).collect();
+        assert!(fabric.accounting().balanced(), "{:?}", fabric.accounting());
+        let received: Vec<Vec<u8>> =
+            delivered.iter().filter(|(host, _)| *host == 1).flat_map(|(_, f)| segment(f.bytes())).collect();
+        let dropped = fabric.ports(end)[2].dropped_too_big;
+        let expected = if last_fits { (vec![last], 43) } else { (vec![], 44) };
+        assert_eq!((received, dropped), expected, "MTU {mtu}");
+        assert_eq!(delivered.iter().filter(|(host, _)| *host == 0).count(), 1, "one ICMP message");
+    }
 }
