@@ -148,19 +148,27 @@ impl<T: Ethernet> Fabric<T> {
     }
 
     /// Computes the shortest time from the far end of each wire to a host, over the delays of the wires in
-    /// between.
-    fn compute_min_delays(&mut self) {
+    /// between. Returns the number of rounds over all wires that this took.
+    fn compute_min_delays(&mut self) -> usize {
         self.ahead =
             self.ends.iter().map(|(_, to)| matches!(to, Node::Host(_)).then_some(Span::ZERO)).collect();
-        // Without loops, this converges after as many rounds as there are wires.
-        for _ in 0..self.wires.len() {
+        // Without loops, this converges after at most as many rounds as there are wires. After a round that changed
+        // nothing, no further one would: a star needs two, however many hosts it has.
+        for round in 1..=self.wires.len() {
+            let mut changed = false;
             for wire in 0..self.wires.len() {
                 let Node::Switch(switch) = self.ends[wire].1 else { continue };
                 let next = self.switches[switch].wires.iter().filter(|&&next| next != wire ^ 1);
-                self.ahead[wire] =
+                let shortest =
                     next.filter_map(|&next| Some(self.ahead[next]? + self.wires[next].least_delay())).min();
+                changed |= shortest != self.ahead[wire];
+                self.ahead[wire] = shortest;
+            }
+            if !changed {
+                return round;
             }
         }
+        self.wires.len()
     }
 
     /// Accepts a batch that a host sends. Everything due before `now` must have been executed.
@@ -221,8 +229,11 @@ impl<T: Ethernet> Fabric<T> {
     ) {
         let wire = 2 * number + side;
         let (Some((from, _)), Some(target)) = (self.ends.get(wire), self.wires.get_mut(wire)) else { return };
+        let least_delay = target.least_delay();
         target.set(now, at_sending_end(from.is_host(), link, direction));
-        self.compute_min_delays();
+        if target.least_delay() != least_delay {
+            self.compute_min_delays();
+        }
         self.plan(wire);
     }
 

@@ -458,3 +458,12 @@ fn a_time_of_loss_that_has_passed_when_it_is_set_loses_nothing() {
     let got = run(&mut fabric, at(13 * SECOND));
     assert_eq!(got.iter().flat_map(|d| d.batch.numbers.clone()).collect::<Vec<_>>(), [1, 2, 3]);
 }
+
+#[test]
+fn the_time_to_the_nearest_host_is_known_after_a_round_and_one_that_changes_nothing() {
+    let delayed = LinkDirection { delay: Span::from_ms(3), ..direction(1000.0) };
+    let mut fabric = Fabric::<SentPackets>::new(&star(100, &delayed, false), ROUTER);
+    assert_eq!(fabric.compute_min_delays(), 2);
+    let known = [Some(Span::from_ms(3)), Some(Span::ZERO)];
+    assert!(fabric.ahead.chunks(2).all(|wires| wires == known), "{:?}", fabric.ahead);
+}
