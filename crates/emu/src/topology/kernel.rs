@@ -10,10 +10,10 @@ mod queueing;
 
 use std::fmt;
 
-use linerate_units::Bitrate;
+use linerate_units::{Bitrate, Bytes};
 
 use super::{Topology, TopologyHost, TopologyLink};
-use crate::link_direction::LinkDirection;
+use crate::link_direction::{Bucket, LinkDirection, QueueDiscipline, RedSettings};
 
 /// One command: a program and its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -150,13 +150,32 @@ fn host_commands(topology: &Topology, lab: &str, host: &TopologyHost) -> Vec<Ker
 }
 
 /// A direction as a single device can model it: a LAG as one fast line, a shared buffer as a part for each
-/// port.
+/// port. What each member of a LAG has for itself is multiplied: line, shaper, buffer, and thresholds of its
+/// queue in bytes. The policer is in front of all members.
 fn as_one_queue(topology: &Topology, link: &TopologyLink, side: usize) -> LinkDirection {
     let immediate = !link.nic && topology.host(&link.ends[side]).is_some();
     let direction = link.directions[side].clone();
-    let rate = direction.rate.filter(|_| !immediate);
-    let rate = rate.and_then(|rate| Bitrate::from_bps(rate.bps() * f64::from(link.members)));
-    LinkDirection { rate, buffer: topology.buffer_alone(link, side), ..direction }
+    let members = link.members.max(1);
+    let rate_of_all = |rate: Bitrate| Bitrate::from_bps(rate.bps() * f64::from(members));
+    let bytes_of_all = |bytes: Bytes| Bytes::new(bytes.get().saturating_mul(u64::from(members)));
+    let discipline = match direction.discipline {
+        QueueDiscipline::Red(red) => QueueDiscipline::Red(RedSettings {
+            min: bytes_of_all(red.min),
+            max: bytes_of_all(red.max),
+            ..red
+        }),
+        QueueDiscipline::TailDrop | QueueDiscipline::CoDel(_) => direction.discipline,
+    };
+    let shape = direction
+        .shape
+        .and_then(|shape| Some(Bucket { rate: rate_of_all(shape.rate)?, burst: bytes_of_all(shape.burst) }));
+    LinkDirection {
+        rate: direction.rate.filter(|_| !immediate).and_then(rate_of_all),
+        buffer: topology.buffer_alone(link, side),
+        discipline,
+        shape,
+        ..direction
+    }
 }
 
 #[cfg(test)]

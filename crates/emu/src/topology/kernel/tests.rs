@@ -173,6 +173,35 @@ fn delay_loss_policers_and_disciplines_have_their_means() {
     );
 }
 
+/// In the switch of the lab, each member of a LAG has a line, a shaper and a queue of its own.
+#[test]
+fn a_lag_is_a_line_with_what_all_its_members_have() {
+    let lag = r#"
+        [host.a]
+        [host.b]
+        [link.lag]
+        ends = ["a", "b"]
+        members = 3
+        rate = "1G"
+        shape_rate = "500M"
+        shape_burst = "64kB"
+        police_rate = "100M"
+        police_burst = "32kB"
+        buffer = "400kB"
+        discipline = "red"
+        red_min = "30kB"
+        red_max = "90kB"
+    "#;
+    let commands = commands(&read(lag, "lag.toml", &[]).unwrap(), "t");
+    let has = |part: &str| {
+        let lines: Vec<String> = commands.up.iter().map(ToString::to_string).collect();
+        assert_eq!(lines.iter().filter(|line| line.contains(part)).count(), 2, "{part} in {lines:#?}");
+    };
+    has(" rate 1500000000bit burst 192000 limit 1200000 mpu 84 peakrate 3000000000bit ");
+    has(" red limit 1200000 min 90000 max 270000 ");
+    has(" police rate 100000000bit burst 32000 ");
+}
+
 #[test]
 fn every_bundled_network_has_its_commands_and_only_the_lag_loses_its_point() {
     for bundled in bundled() {
