@@ -66,7 +66,7 @@ impl<T: PacketBatch> DirectedLink<T> {
 
     pub(super) fn set(&mut self, now: Timestamp, direction: LinkDirection) {
         for port in &mut self.ports {
-            port.reconfigure(&direction);
+            port.reconfigure(now, &direction);
         }
         match (&mut self.policer, direction.police) {
             (Some(policer), Some(bucket)) => policer.set(now, bucket),

@@ -5,6 +5,8 @@ use linerate_units::{Span, Timestamp};
 use crate::link_direction::CoDelSettings;
 use crate::packet_batch::{Framing, PacketBatch, PacketSizes};
 use crate::stage::cut::PacketArrivals;
+use crate::stage::queue::Head;
+use crate::stage::shaper::PacketStarts;
 use crate::stage::store::BatchStore;
 
 /// The state of CoDel. Decisions are pure state changes, so a copy can be used to predict them.
@@ -117,37 +119,43 @@ impl CoDel {
     }
 }
 
-/// Takes the next batch for the line; its first packet starts at `start`.
+/// Takes the next batch for the line, with the arrival of its last packet.
 pub(super) fn take<T: PacketBatch>(
     codel: &mut CoDel,
     store: &mut BatchStore<T>,
-    start: Timestamp,
-    packet_time: impl Fn(u32) -> Span,
-) -> Option<T> {
+    starts: impl Fn(&Head) -> PacketStarts,
+) -> Option<(Timestamp, T)> {
     let settings = codel.settings;
-    let above = |store: &BatchStore<T>| {
-        Outlook::of(store, start, &packet_time).is_some_and(|next| next.above(settings, 0))
-    };
-    let mut struck = codel.should_drop(start, above(store));
+    let outlook = |store: &BatchStore<T>| Outlook::of(store, &starts);
+    let first = outlook(store)?;
+    let mut ready = first.ready;
+    let mut struck = codel.should_drop(ready, first.above(settings, 0, ready));
     while struck {
-        let mut packet = store.take_packets(1)?;
+        let (arrived, mut packet) = store.take_packets(1)?;
         if settings.ecn && packet.mark() {
-            codel.marked(start);
+            codel.marked(ready);
             store.mark(1);
-            return Some(packet);
+            return Some((arrived, packet));
         }
         store.drop_batch(&packet);
-        struck = codel.dropped(start, above(store));
+        struck = match outlook(store) {
+            Some(next) => {
+                ready = ready.max(next.ready);
+                codel.dropped(ready, next.above(settings, 0, ready))
+            }
+            None => codel.dropped(ready, false),
+        };
     }
-    let passing = Outlook::of(store, start, &packet_time)?.passing_packets(codel);
+    let passing = outlook(store)?.passing_packets(codel);
     store.take_packets(passing)
 }
 
-/// What happens to the packets of the batch at the head if they are sent from `start` on.
-#[derive(Debug, Clone, Copy)]
+/// What happens to the packets of the batch at the head if the line takes them now.
+#[derive(Debug, Clone)]
 struct Outlook {
-    start: Timestamp,
-    packet_time: Span,
+    /// When the line is ready for the first.
+    ready: Timestamp,
+    starts: PacketStarts,
     arrivals: PacketArrivals,
     sizes: PacketSizes,
     framing: Framing,
@@ -158,31 +166,23 @@ struct Outlook {
 }
 
 impl Outlook {
-    fn of<T: PacketBatch>(
-        store: &BatchStore<T>,
-        start: Timestamp,
-        packet_time: impl Fn(u32) -> Span,
-    ) -> Option<Self> {
+    fn of<T: PacketBatch>(store: &BatchStore<T>, starts: impl Fn(&Head) -> PacketStarts) -> Option<Self> {
         let (arrived, batch) = store.head()?;
-        let sizes = batch.sizes();
+        let starts = starts(&Head::of(arrived, batch));
         Some(Self {
-            start,
-            packet_time: packet_time(sizes.each),
+            ready: starts.next_ready(),
+            starts,
             arrivals: PacketArrivals::of(batch, arrived),
-            sizes,
+            sizes: batch.sizes(),
             framing: store.framing(),
             held: store.stats().held.bytes.get(),
             full: store.largest(),
         })
     }
 
-    fn start_of(&self, index: u32) -> Timestamp {
-        self.start + self.packet_time.saturating_mul(u64::from(index))
-    }
-
-    /// How long packet `index` will have waited.
-    fn wait(&self, index: u32) -> Span {
-        self.start_of(index).since(self.arrivals.at(index))
+    /// How long packet `index` has waited when the line is ready for it at `ready`.
+    fn wait(&self, index: u32, ready: Timestamp) -> Span {
+        ready.since(self.arrivals.at(index))
     }
 
     /// Whether more than a full-size packet waits behind packet `index`. More may arrive until it starts.
@@ -190,8 +190,8 @@ impl Outlook {
         self.held.saturating_sub(self.framing.frames_of(&self.sizes, index + 1)) > self.full
     }
 
-    fn above(&self, settings: CoDelSettings, index: u32) -> bool {
-        self.wait(index) >= settings.target && self.backed(index)
+    fn above(&self, settings: CoDelSettings, index: u32, ready: Timestamp) -> bool {
+        self.wait(index, ready) >= settings.target && self.backed(index)
     }
 
     /// How many packets pass before one that is hit or cannot be decided yet. The first is known to pass; the
@@ -199,44 +199,62 @@ impl Outlook {
     fn passing_packets(&self, codel: &mut CoDel) -> u32 {
         let settings = codel.settings;
         let last = self.sizes.packets - 1;
-        if last == 0 {
-            return 1;
-        }
-        // Waits change linearly along a batch, up to a rounded nanosecond: what holds at both ends holds in
-        // between.
-        let nanosecond = Span::from_ns(1);
-        let (least, most) = {
-            let (first, last) = (self.wait(0), self.wait(last));
-            (first.min(last), first.max(last))
-        };
-        if most + nanosecond < settings.target {
-            // One packet below the target ends the time above it, and the first was such a packet.
+        if last == 0 || self.all_pass(codel, last) {
             return self.sizes.packets;
         }
-        let quiet = codel.quiet_until(self.start_of(1)).is_some_and(|until| self.start_of(last) < until);
-        if quiet && least >= settings.target + nanosecond && self.backed(last) {
-            return self.sizes.packets;
-        }
+        let mut line = self.starts.clone();
         for index in 1..=last {
-            let undecided = self.wait(index) >= settings.target && !self.backed(index);
+            line.next();
+            let ready = line.next_ready();
+            let undecided = self.wait(index, ready) >= settings.target && !self.backed(index);
             let mut next = *codel;
-            if undecided || next.should_drop(self.start_of(index), self.above(settings, index)) {
+            if undecided || next.should_drop(ready, self.above(settings, index, ready)) {
                 return index;
             }
             *codel = next;
         }
         self.sizes.packets
     }
+
+    /// True if all packets up to the last one pass without a change of state, which two of them tell.
+    fn all_pass(&self, codel: &CoDel, last: u32) -> bool {
+        // Behind a shaper the first packets may start at the rate of the line and the others at its own.
+        if self.starts.is_shaped() {
+            return false;
+        }
+        // Waits change linearly along a batch, up to a rounded nanosecond: what holds at both ends holds in
+        // between.
+        let nanosecond = Span::from_ns(1);
+        let last_start = self.starts.start_of(last);
+        let (first_wait, last_wait) = (self.wait(0, self.ready), self.wait(last, last_start));
+        let target = codel.settings.target;
+        if first_wait.max(last_wait) + nanosecond < target {
+            // One packet below the target ends the time above it, and the first was such a packet.
+            return true;
+        }
+        let quiet = codel.quiet_until(self.starts.start_of(1)).is_some_and(|until| last_start < until);
+        quiet && first_wait.min(last_wait) >= target + nanosecond && self.backed(last)
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use linerate_units::{Bitrate, Bytes};
+
     use super::*;
-    use crate::link_direction::QueueDiscipline;
+    use crate::link_direction::{Bucket, QueueDiscipline};
     use crate::stage::laws::Numbered;
     use crate::stage::queue::{Queue, Room};
+    use crate::stage::shaper::Line;
 
-    const ROOM: Room = Room { free: u64::MAX, ahead: 0 };
+    const ROOM: Room = Room { free: u64::MAX, ahead: 0, passing: 0 };
+
+    /// Full-size packets that start one after the other from `start` on, each after `packet_time`.
+    fn starts_from(start: Timestamp, packet_time: Span) -> impl Fn(&Head) -> PacketStarts {
+        let rate = Bitrate::from_bps(1538.0 * 8.0 / packet_time.as_secs_f64());
+        let line = Line::<Numbered>::new(rate, None, Framing::default());
+        move |head| line.starts(&Head { arrived: start, spread: Span::ZERO, ..*head })
+    }
 
     fn ms(ms: u64) -> Timestamp {
         Timestamp::START + Span::from_ms(ms)
@@ -259,7 +277,7 @@ mod tests {
             queue.offer(ms(now), Numbered::new(now, 1, 1514).ecn(true), ROOM);
             if now >= 20 {
                 let before = queue.stats();
-                queue.take(ms(now), |_| Span::from_ms(1)).unwrap();
+                queue.take(starts_from(ms(now), Span::from_ms(1))).unwrap();
                 let after = queue.stats();
                 let struck = after.dropped.packets + after.marked - before.dropped.packets - before.marked;
                 strikes.extend((0..struck).map(|_| now));
@@ -303,7 +321,7 @@ mod tests {
         let mut queue = queue(false);
         queue.offer(ms(0), Numbered::new(0, 20, 1514), ROOM);
         let mut take = |now| {
-            let left = queue.take(ms(now), |_| Span::from_secs(1)).map(|batch| batch.ids());
+            let left = queue.take(starts_from(ms(now), Span::from_secs(1))).map(|(_, batch)| batch.ids());
             (left, queue.stats().dropped.packets)
         };
         assert_eq!(take(20), (Some(0..1), 0));
@@ -317,7 +335,8 @@ mod tests {
         let mut queue = queue(false);
         queue.offer(ms(0), Numbered::new(0, 2, 1514), ROOM);
         for (id, now) in [(0, 1000), (1, 2000)] {
-            assert_eq!(queue.take(ms(now), |_| Span::from_ms(1)).unwrap().ids(), id..id + 1);
+            let taken = queue.take(starts_from(ms(now), Span::from_ms(1))).unwrap();
+            assert_eq!(taken.1.ids(), id..id + 1);
             queue.offer(ms(0), Numbered::new(id + 2, 1, 1514), ROOM);
         }
         assert_eq!(queue.stats().dropped.packets, 0);
@@ -327,10 +346,38 @@ mod tests {
     fn a_train_that_does_not_wait_is_not_cut() {
         let mut queue = queue(false);
         queue.offer(ms(0), Numbered::new(0, 44, 1514), ROOM);
-        assert_eq!(queue.take(ms(0), |_| Span::from_ns(12_304)).unwrap().ids(), 0..44);
+        let take = |queue: &mut Queue<Numbered>, now| {
+            queue.take(starts_from(ms(now), Span::from_ns(12_304))).unwrap().1.ids()
+        };
+        assert_eq!(take(&mut queue, 0), 0..44);
         // Nor is one that waits, before the interval has passed and with others behind it.
         queue.offer(ms(0), Numbered::new(44, 44, 1514), ROOM);
         queue.offer(ms(0), Numbered::new(88, 44, 1514), ROOM);
-        assert_eq!(queue.take(ms(10), |_| Span::from_ns(12_304)).unwrap().ids(), 44..88);
+        assert_eq!(take(&mut queue, 10), 44..88);
+    }
+
+    #[test]
+    fn a_wait_below_the_target_within_a_batch_behind_a_shaper_ends_the_time_above_it() {
+        // A packet each millisecond, from 0.5 ms on; the line is free from 10 ms on, with tokens for fifteen, and
+        // for one more each 3 ms.
+        let rate = Bitrate::from_bps(1518.0 * 8.0 / 0.003).unwrap();
+        let shape = Bucket { rate, burst: Bytes::new(16 * 1518) };
+        let mut line = Line::new(Bitrate::from_bps(1e9), Some(shape), Framing::default());
+        line.begin(Timestamp::from_ns(10_000_000 - 12_304), Numbered::new(0, 1, 1514));
+        assert!(line.end(ms(10)).is_some());
+        let (mut queue, arrived) = (queue(false), Timestamp::from_ns(43_500_000));
+        queue.offer(arrived, Numbered::new(1, 44, 1514).spread_over(Span::from_ms(43)), ROOM);
+        queue.offer(arrived, Numbered::new(45, 44, 1514), ROOM);
+        // The first waits 9.5 ms, the eleventh not at all, and from the twenty-second on, at 28 ms, they wait above
+        // the target again. The batch ends at 97 ms, 31 ms before the interval does.
+        let (arrived, batch) = queue.take(|head| line.starts(head)).unwrap();
+        assert_eq!(batch.ids(), 1..45);
+        line.begin(arrived, batch);
+        assert!(line.end(ms(98)).is_some());
+        assert_eq!(
+            queue.take(|head| line.starts(head)).unwrap().1.ids(),
+            45..56,
+            "one each 3 ms, until 128 ms"
+        );
     }
 }

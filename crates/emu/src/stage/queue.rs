@@ -10,6 +10,7 @@ use crate::link_direction::QueueDiscipline;
 use crate::packet_batch::{Framing, PacketBatch, PacketSizes};
 use crate::stage::codel::{self, CoDel};
 use crate::stage::red::{self, Red};
+use crate::stage::shaper::PacketStarts;
 use crate::stage::store::BatchStore;
 use crate::stage::{Count, Stats};
 
@@ -23,6 +24,16 @@ pub struct Room {
     pub free: u64,
     /// Bytes waiting outside the queue: packets of the batch on the line that have not started.
     pub ahead: u64,
+    /// Bytes of the first packets of the batch that start as they arrive: they need no buffer space, and do not
+    /// wait in front of the others.
+    pub passing: u64,
+}
+
+impl Room {
+    /// The bytes that the kept packets of the batch may have together.
+    pub(super) fn for_batch(&self) -> u64 {
+        self.free.saturating_add(self.passing)
+    }
 }
 
 /// The first batch in the queue.
@@ -34,6 +45,14 @@ pub struct Head {
     pub spread: Span,
     /// Lengths of its packets.
     pub sizes: PacketSizes,
+}
+
+impl Head {
+    /// A batch whose last packet arrived at `arrived`.
+    #[must_use]
+    pub fn of(arrived: Timestamp, batch: &impl PacketBatch) -> Self {
+        Self { arrived, spread: batch.spread(), sizes: batch.sizes() }
+    }
 }
 
 /// The packets in front of a line.
@@ -87,7 +106,7 @@ impl<T: PacketBatch> Queue<T> {
         match &mut self.control {
             DisciplineState::Red(red) => red::offer(red, &mut self.store, now, batch, room),
             DisciplineState::TailDrop | DisciplineState::CoDel(_) => {
-                self.store.keep_fitting(now, batch, room.free)
+                self.store.keep_fitting(now, batch, room.for_batch())
             }
         }
     }
@@ -97,32 +116,31 @@ impl<T: PacketBatch> Queue<T> {
     #[must_use]
     pub fn head(&self) -> Option<Head> {
         let (arrived, batch) = self.store.head()?;
-        Some(Head { arrived, spread: batch.spread(), sizes: batch.sizes() })
+        Some(Head::of(arrived, batch))
     }
 
-    /// Takes the next batch for the line. Its first packet starts at `start`, each further one when the
-    /// previous one has been sent; `packet_time` is the time that the line takes for a packet of a given
-    /// length.
+    /// Takes the next batch for the line, and returns it with the time at which its last packet arrived. `starts`
+    /// tells when the packets of a batch start if it is the next.
     ///
-    /// Everything that arrives before `start` must have been offered. The batch ends before a packet whose fate
-    /// depends on later arrivals, so that each packet is decided at its own start.
-    pub fn take(&mut self, start: Timestamp, packet_time: impl Fn(u32) -> Span) -> Option<T> {
+    /// Everything that arrives before the line is ready for the first packet must have been offered. The batch ends
+    /// before a packet whose fate depends on later arrivals, so that each packet is decided when the line is ready
+    /// for it: at its start, or when it begins to wait for the tokens of a shaper.
+    pub fn take(&mut self, starts: impl Fn(&Head) -> PacketStarts) -> Option<(Timestamp, T)> {
         let store = &mut self.store;
-        let batch = match &mut self.control {
+        let (arrived, batch) = match &mut self.control {
             DisciplineState::TailDrop => store.take_head()?,
             DisciplineState::Red(red) => {
-                let batch = store.take_head()?;
+                let (arrived, batch) = store.take_head()?;
                 if store.head().is_none() {
-                    let sizes = batch.sizes();
-                    let before_last = packet_time(sizes.each).saturating_mul(u64::from(sizes.packets - 1));
-                    red.emptied(start + before_last, packet_time(sizes.last));
+                    let starts = starts(&Head::of(arrived, &batch));
+                    red.emptied(starts.start_of(batch.packets() - 1), starts.sustained_time());
                 }
-                batch
+                (arrived, batch)
             }
-            DisciplineState::CoDel(state) => codel::take(state, store, start, packet_time)?,
+            DisciplineState::CoDel(state) => codel::take(state, store, starts)?,
         };
         store.give(&batch);
-        Some(batch)
+        Some((arrived, batch))
     }
 
     /// The packets in the queue.
@@ -142,7 +160,7 @@ impl<T: PacketBatch> Queue<T> {
 mod tests {
     use std::collections::VecDeque;
 
-    use linerate_units::{Bytes, Ratio};
+    use linerate_units::{Bitrate, Bytes, Ratio};
     use proptest::prelude::*;
 
     use super::*;
@@ -150,6 +168,7 @@ mod tests {
     use crate::stage::Stage;
     use crate::stage::cut::{PacketArrivals, split};
     use crate::stage::laws::{Laws, Numbered, arrivals, check};
+    use crate::stage::shaper::Line;
 
     /// A frame of 1514 bytes with its check sequence.
     const FRAME: u64 = 1518;
@@ -160,7 +179,13 @@ mod tests {
     }
 
     fn room(free: u64) -> Room {
-        Room { free, ahead: 0 }
+        Room { free, ahead: 0, passing: 0 }
+    }
+
+    /// Packets that start one after the other from `start` on.
+    fn starts_from(start: Timestamp, ns_per_byte: u64) -> impl Fn(&Head) -> PacketStarts {
+        let line = Line::<Numbered>::new(Bitrate::from_bps(8e9 / ns_per_byte as f64), None, PLAIN);
+        move |head| line.starts(&Head { arrived: start, spread: Span::ZERO, ..*head })
     }
 
     #[test]
@@ -193,7 +218,8 @@ mod tests {
             (at(400), Span::from_ns(300)),
             "packets at 100, 200, 300, 400"
         );
-        assert_eq!(queue.take(at(1000), |_| Span::from_ns(1)).unwrap().ids(), 0..4);
+        let (arrived, batch) = queue.take(starts_from(at(1000), 1)).unwrap();
+        assert_eq!((arrived, batch.ids()), (at(400), 0..4));
         assert_eq!((queue.head(), queue.backlog()), (None, Count::default()));
     }
 
@@ -201,13 +227,13 @@ mod tests {
     fn what_waits_stays_when_discipline_and_framing_change() {
         let mut queue = Queue::new(QueueDiscipline::TailDrop, PLAIN, 1);
         queue.offer(at(0), Numbered::new(0, 10, 1514), room(u64::MAX));
-        queue.take(at(0), |_| Span::from_ns(1));
+        queue.take(starts_from(at(0), 1));
         queue.offer(at(0), Numbered::new(10, 10, 1514), room(u64::MAX));
         let settings = CoDelSettings { target: Span::from_ms(5), interval: Span::from_ms(100), ecn: false };
         queue.reconfigure(QueueDiscipline::CoDel(settings), Framing { tags: 1 });
         assert_eq!(queue.backlog(), Count { packets: 10, bytes: Bytes::new(10 * (FRAME + 4)) });
         assert!(queue.stats().balanced());
-        assert_eq!(queue.take(at(1), |_| Span::from_ns(1)).unwrap().ids(), 10..20);
+        assert_eq!(queue.take(starts_from(at(1), 1)).unwrap().1.ids(), 10..20);
         assert!(queue.stats().balanced());
     }
 
@@ -257,14 +283,15 @@ mod tests {
             let ahead = self.ahead(now);
             let waits = self.queue.backlog().bytes.get() + ahead;
             assert!(waits <= self.capacity, "{waits} bytes wait in {}", self.capacity);
-            self.queue.offer(arrived, batch, Room { free: self.capacity - waits, ahead });
+            self.queue.offer(arrived, batch, Room { free: self.capacity - waits, ahead, passing: 0 });
         }
 
         fn advance(&mut self, now: Timestamp) {
             let time = |length| Span::from_ns(self.ns_per_byte * PLAIN.wire(length));
             while self.free_at <= now && self.queue.head().is_some() {
                 let start = self.free_at.max(self.pushed);
-                let batch = self.queue.take(start, time).expect("something waits");
+                let starts = starts_from(start, self.ns_per_byte);
+                let (_, batch) = self.queue.take(starts).expect("something waits");
                 let sizes = batch.sizes();
                 for (index, id) in batch.ids().enumerate() {
                     let start = start + time(sizes.each).saturating_mul(index as u64);

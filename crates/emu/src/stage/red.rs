@@ -56,8 +56,8 @@ impl Red {
         self.settings.ecn
     }
 
-    /// Reports that the queue is empty from `since` on; `packet_time` is the time that the line takes for a
-    /// packet.
+    /// Reports that the queue is empty from `since` on; `packet_time` is the time that the line or a slower shaper
+    /// takes for a packet.
     pub(super) fn emptied(&mut self, since: Timestamp, packet_time: Span) {
         self.idle = Some(Idle { since, packet_time });
     }
@@ -85,8 +85,8 @@ impl Red {
         if waiting > 0 {
             self.average += weight * (waiting as f64 - self.average);
         } else if let Some(idle) = &mut self.idle {
-            // As if that many packets had arrived at an empty queue; a line of unlimited rate sends one per
-            // nanosecond.
+            // As if that many packets had arrived at an empty queue; a line of unlimited rate without a shaper
+            // sends one per nanosecond.
             let absent = now.since(idle.since).as_ns() as f64 / idle.packet_time.as_ns().max(1) as f64;
             self.average *= (1.0 - weight).powf(absent);
             idle.since = idle.since.max(now);
@@ -118,8 +118,8 @@ enum RedAction {
     Drop,
 }
 
-/// Offers a batch. RED decides about every packet by the bytes in front of it, earlier packets of its batch
-/// included.
+/// Offers a batch. RED decides about every packet by the bytes that wait in front of it, earlier packets of its
+/// batch included.
 pub(super) fn offer<T: PacketBatch>(
     red: &mut Red,
     store: &mut BatchStore<T>,
@@ -128,18 +128,19 @@ pub(super) fn offer<T: PacketBatch>(
     room: Room,
 ) {
     let (framing, sizes, arrivals) = (store.framing(), batch.sizes(), PacketArrivals::of(&batch, now));
-    let mut waits = store.stats().held.bytes.get().saturating_add(room.ahead);
-    let mut free = room.free;
+    let waits = store.stats().held.bytes.get().saturating_add(room.ahead);
+    let (mut kept, mut free) = (0_u64, room.for_batch());
     let decide = |batch: &T, index: u32, _: u32| {
         let frame = framing.frame(sizes.of(index));
-        let fate = match red.judge(arrivals.at(index), waits) {
+        let in_front = waits.saturating_add(kept.saturating_sub(room.passing));
+        let fate = match red.judge(arrivals.at(index), in_front) {
             _ if frame > free => RedAction::Drop,
             RedDecision::Keep => RedAction::Keep,
             RedDecision::Early if red.marks() && batch.ecn_capable() => RedAction::Mark,
             RedDecision::Early | RedDecision::Drop => RedAction::Drop,
         };
         if fate != RedAction::Drop {
-            waits = waits.saturating_add(frame);
+            kept += frame;
             free -= frame;
         }
         (1, fate)
@@ -229,10 +230,13 @@ mod tests {
 
     /// Packets kept, marked and dropped of a batch of 44 that finds `ahead` bytes in the queue.
     fn offered(ahead: u64, free: u64, ecn: bool, capable: bool) -> (u64, u64, u64) {
+        offered_into(Room { free, ahead, passing: 0 }, ecn, capable)
+    }
+
+    fn offered_into(room: Room, ecn: bool, capable: bool) -> (u64, u64, u64) {
         let mut store = BatchStore::new(Framing::default());
         let batch = Numbered::new(0, 44, 1514).ecn(capable);
         store.arrived(&batch);
-        let room = Room { free, ahead };
         offer(&mut Red::new(settings(ecn), 1), &mut store, Timestamp::START, batch, room);
         let stats = store.stats();
         assert!(stats.balanced());
@@ -251,5 +255,11 @@ mod tests {
         }
         assert_eq!(offered(60_000, u64::MAX, true, true), (0, 0, 44), "all waits on the line");
         assert_eq!(offered(0, 5 * 1518, true, true), (5, 0, 39), "no room");
+        // The first two start at once: they wait neither in the buffer nor in front of the others.
+        let (kept, _, dropped) =
+            offered_into(Room { free: u64::MAX, ahead: 0, passing: 2 * 1518 }, true, true);
+        assert_eq!((kept, dropped), (42, 2));
+        let idle = Room { free: 3 * 1518, ahead: 0, passing: 2 * 1518 };
+        assert_eq!(offered_into(idle, true, true), (5, 0, 39), "room for three more");
     }
 }

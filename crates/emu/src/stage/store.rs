@@ -97,23 +97,24 @@ impl<T: PacketBatch> BatchStore<T> {
         self.stats.marked += u64::from(packets);
     }
 
-    /// Takes the head, which is counted as neither sent nor dropped yet.
-    pub(super) fn take_head(&mut self) -> Option<T> {
-        let batch = self.waiting.pop_front()?.batch;
+    /// Takes the head, which is counted as neither sent nor dropped yet, with the arrival of its last packet.
+    pub(super) fn take_head(&mut self) -> Option<(Timestamp, T)> {
+        let Waiting { arrived, batch } = self.waiting.pop_front()?;
         self.stats.held.take(Count::of(&batch, self.framing));
-        Some(batch)
+        Some((arrived, batch))
     }
 
-    /// Takes the first `packets` packets of the head, likewise.
-    pub(super) fn take_packets(&mut self, packets: u32) -> Option<T> {
+    /// Takes the first `packets` packets of the head (at least 1), likewise.
+    pub(super) fn take_packets(&mut self, packets: u32) -> Option<(Timestamp, T)> {
         let head = self.waiting.front_mut()?;
         if packets >= head.batch.packets() {
             return self.take_head();
         }
+        let arrived = PacketArrivals::of(&head.batch, head.arrived).at(packets - 1);
         let after = split(&mut head.batch, packets);
         let batch = mem::replace(&mut head.batch, after);
         self.stats.held.take(Count::of(&batch, self.framing));
-        Some(batch)
+        Some((arrived, batch))
     }
 
     /// Changes the framing from now on; waiting packets are counted as if they had arrived with it.
