@@ -197,8 +197,7 @@ impl Acknowledgements {
         if path.udp {
             return None;
         }
-        let options = if path.timestamps { 12.0 } else { 0.0 };
-        let ack = framing::ack_wire_bytes(path.ip_version.header_bytes(), options)?;
+        let ack = framing::ack_wire_bytes(&path.headers(), f64::from(path.tags))?;
         let per_second = host::acks_per_second(envelope.frames.per_second, SEGMENTS_PER_ACK)?;
         Some(Self {
             per_second,
@@ -217,6 +216,7 @@ impl Acknowledgements {
 mod tests {
     use super::super::{Path, envelope};
     use super::*;
+    use crate::encapsulation::Encapsulation;
 
     fn long_fat() -> Path {
         Path { rtt_s: 0.021, ..Path::gigabit() }
@@ -276,5 +276,17 @@ mod tests {
         close(found.both_ways_bps.unwrap(), 941.482_445e6 * (1.0 - 0.028_427));
         let udp = envelope(&Path { udp: true, ..Path::gigabit() }).unwrap();
         assert_eq!(Acknowledgements::of(&udp), None);
+    }
+
+    #[test]
+    fn acknowledgements_pass_the_tunnel_and_have_the_tags_of_the_link() {
+        let path = Path { encapsulation: Encapsulation::Vxlan6, tags: 2, ..Path::gigabit() };
+        let calculated = envelope(&path).unwrap();
+        let found = Acknowledgements::of(&calculated).unwrap();
+        // IPv4 and TCP with timestamps, the tunnel, Ethernet, two tags, preamble and gap.
+        let ack = 52.0 + 70.0 + 18.0 + 8.0 + 20.0;
+        close(found.bitrate_bps, found.per_second * ack * 8.0);
+        let frames = &calculated.frames;
+        close(found.both_ways_bps.unwrap(), 1e9 * frames.payload_bytes / (frames.wire_bytes + ack / 2.0));
     }
 }

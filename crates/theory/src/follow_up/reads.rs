@@ -55,10 +55,10 @@ pub(super) fn next(evidence: &Evidence, replies: &[Reply]) -> Option<FurtherRun>
 
 /// Rate of the returning packets on the wire, preamble and gap included.
 ///
-/// Units: bit/s. Domain: `None` if the returning packets were not counted. Source: [`framing::wire_bytes`] of a
-/// packet without payload.
+/// Units: bit/s. Domain: `None` if the returning packets were not counted. Source:
+/// [`framing::ack_wire_bytes`].
 fn back_bps(evidence: &Evidence) -> Option<f64> {
-    let wire = framing::wire_bytes(evidence.headers().total_bytes(), 0.0)?;
+    let wire = framing::ack_wire_bytes(&evidence.headers(), evidence.tags())?;
     Some(evidence.tcp.return_pps? * wire * 8.0).filter(|bps| bps.is_finite())
 }
 

@@ -243,10 +243,10 @@ pub fn mtu_for_efficiency_bytes(efficiency: f64, headers: &Headers) -> Option<f6
 
 /// Bytes on the wire of a TCP segment without data: the cost of one acknowledgement on the return path.
 ///
-/// Units: bytes. Domain: both ≥ 0. Source: IEEE 802.3 clause 4, RFC 9293 §3.1.
+/// Units: bytes. Domain: headers of TCP, tags ≥ 0. Source: IEEE 802.3 clause 4, RFC 9293 §3.1.
 #[must_use]
-pub fn ack_wire_bytes(ip_header_bytes: f64, option_bytes: f64) -> Option<f64> {
-    wire_bytes(not_negative(ip_header_bytes)? + TCP_HEADER_BYTES + not_negative(option_bytes)?, 0.0)
+pub fn ack_wire_bytes(headers: &Headers, tags: f64) -> Option<f64> {
+    wire_bytes(headers.total_bytes(), tags)
 }
 
 /// Share of sent segments that were retransmitted: an upper bound of the loss probability.
@@ -282,6 +282,17 @@ mod tests {
         assert_eq!(cut(1461.0, 1500.0, IpVersion::V6), over_ipv6);
         assert_eq!(fragments(100.0, 27.0, IpVersion::V4, 0.0), None, "no eight bytes fit");
         assert_eq!(fragments(f64::NAN, 1500.0, IpVersion::V4, 0.0), None);
+    }
+
+    #[test]
+    fn an_acknowledgement_has_the_headers_of_its_tunnel_and_its_tags() {
+        let plain = Headers::tcp(IpVersion::V4, true);
+        assert_eq!(ack_wire_bytes(&plain, 0.0), Some(90.0));
+        // VXLAN over IPv6: 70 bytes.
+        let tunnelled = Headers { encapsulation_bytes: 70.0, ..plain };
+        assert_eq!(ack_wire_bytes(&tunnelled, 2.0), Some(52.0 + 70.0 + 18.0 + 8.0 + 20.0));
+        let bare = Headers::tcp(IpVersion::V4, false);
+        assert_eq!(ack_wire_bytes(&bare, 0.0), Some(84.0), "padded to the minimum frame");
     }
 
     #[test]

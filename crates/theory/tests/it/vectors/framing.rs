@@ -51,7 +51,10 @@ pub(crate) const ROWS: &[FormulaCall] = &[
             [(IpVersion::V4, Encapsulation::Wireguard4), (IpVersion::V6, Encapsulation::Wireguard6)];
         number(tunnels.into_iter().find(|(ip, _)| over(*ip)).map(|(_, tunnel)| tunnel.overhead_bytes()))
     }),
-    ("max(64,14+hip+20+opts+4)+20", |i| number(ack_wire_bytes(i.number("hip")?, i.number("opts")?))),
+    ("max(64,14+hip+20+opts+4)+20", |i| {
+        let headers = Headers { ip_bytes: i.number("hip")?, option_bytes: i.number("opts")?, ..plain() };
+        number(ack_wire_bytes(&headers, 0.0))
+    }),
     ("R/(8*(F+20))", |i| number(frames_per_second(i.number("R")?, i.number("F")? + PREAMBLE_AND_GAP_BYTES))),
     ("R*(F-18)/(F+20)", |i| {
         number(payload_rate_bps(

@@ -10,6 +10,7 @@ use linerate_theory::lag::{
 };
 use linerate_theory::queueing::policer_loss;
 
+use super::framing::stamped;
 use super::{FormulaCall, Inputs, number};
 
 fn cpu_model(i: &Inputs<'_>) -> Option<f64> {
@@ -49,7 +50,7 @@ pub(crate) const ROWS: &[FormulaCall] = &[
     }),
     ("R/(8*1538)/2*90*8", |i| {
         let segments = frames_per_second(i.number("R")?, wire_bytes(1500.0, 0.0)?)?;
-        number(ack_rate_bps(acks_per_second(segments, 2.0)?, ack_wire_bytes(20.0, 12.0)?))
+        number(ack_rate_bps(acks_per_second(segments, 2.0)?, ack_wire_bytes(&stamped(), 0.0)?))
     }),
     ("need/avail", |i| number(utilisation(i.number("need")?, i.number("avail")?))),
     ("f/(cpp+cpb*mss)*mss*8", |i| number(cpu_model(i))),
