@@ -6,6 +6,7 @@ use linerate_units::Bitrate;
 use crate::bdp::LinuxBuffer;
 use crate::domain::positive;
 use crate::evidence::{Evidence, FlowTransport, HostEvidence, LinkSource};
+use crate::framing::LayerBytes;
 use crate::rules::{own_queue_shaper, uses_up_its_quota};
 use crate::{bdp, ethernet, format, framing, host, tcp_rate};
 
@@ -84,13 +85,14 @@ pub(crate) fn new_ceiling(limit: Limit, bitrate_bps: f64, because: String) -> Ce
 
 /// Payload rate of a link with this flow's framing, bit/s.
 pub(crate) fn link_goodput_bps(evidence: &Evidence, link_bps: f64) -> Option<f64> {
-    framing::goodput_ceiling_bps(link_bps, evidence.packet_bytes(), &evidence.headers(), evidence.tags())
+    let layers = evidence.layer_bytes()?;
+    framing::payload_rate_bps(link_bps, layers.payload_bytes, layers.wire_bytes)
 }
 
 /// Payload rate of a link whose rate counts only IP packets, bit/s: the most that a stated rate can mean.
 pub(crate) fn link_packets_goodput_bps(evidence: &Evidence, link_bps: f64) -> Option<f64> {
-    let packet = evidence.packet_bytes();
-    framing::payload_rate_bps(link_bps, framing::payload_bytes(packet, &evidence.headers())?, packet)
+    let layers = evidence.layer_bytes()?;
+    framing::payload_rate_bps(link_bps, layers.payload_bytes, layers.packet_bytes)
 }
 
 /// Describes the frames of this flow.
@@ -98,8 +100,14 @@ pub(crate) fn framing_text(evidence: &Evidence) -> String {
     let udp = evidence.transport == FlowTransport::Udp;
     let bytes = evidence.packet_bytes();
     // The length of a datagram is set by the test, that of a segment by the MTU.
-    let mut parts =
-        vec![if udp { format!("packets of {bytes:.0} bytes") } else { format!("MTU {bytes:.0}") }];
+    let size = match evidence.layer_bytes() {
+        Some(LayerBytes { payload_bytes, packets, .. }) if packets > 1.0 => {
+            format!("datagrams of {payload_bytes:.0} bytes in {packets:.0} packets")
+        }
+        _ if udp => format!("packets of {bytes:.0} bytes"),
+        _ => format!("MTU {bytes:.0}"),
+    };
+    let mut parts = vec![size];
     parts.extend(evidence.link.ip_version.map(|ip| ip.name().to_owned()));
     if udp {
         parts.push("UDP".to_owned());
@@ -146,8 +154,9 @@ pub(crate) fn qdisc(evidence: &Evidence) -> Option<Ceiling> {
     // Data that had left the qdisc when the measured part began but still waited further on.
     let waiting = [evidence.rtt.loaded_p99_s, evidence.rtt.mean_s].into_iter().flatten().reduce(f64::max);
     let waited = waiting.zip(evidence.base_rtt_s()).map_or(0.0, |(most, base)| (most - base).max(0.0));
-    let counted = evidence.packet_bytes() + framing::ETHERNET_HEADER_BYTES;
-    let header = if queue.may_count_packets { framing::ETHERNET_HEADER_BYTES / counted } else { 0.0 };
+    let layers = evidence.layer_bytes()?;
+    let headers = layers.packets * framing::ETHERNET_HEADER_BYTES;
+    let header = if queue.may_count_packets { headers / layers.stored_bytes } else { 0.0 };
     let burst = own_burst_bytes(evidence)? * 8.0 / seconds;
     let slack_bps = burst + ceiling.bitrate_bps * (waited / seconds + header);
     Some(Ceiling { slack_bps, ..ceiling })
@@ -167,9 +176,8 @@ pub fn qdisc_of_messages(evidence: &Evidence, message_bytes: f64) -> Option<Ceil
 
 /// Payload bytes that may leave the sender's own queue in excess of its rate.
 fn own_burst_bytes(evidence: &Evidence) -> Option<f64> {
-    let packet = evidence.packet_bytes();
-    let payload = framing::payload_bytes(packet, &evidence.headers())?;
-    Some(evidence.own_queue.as_ref()?.burst_bytes? * payload / (packet + framing::ETHERNET_HEADER_BYTES))
+    let layers = evidence.layer_bytes()?;
+    Some(evidence.own_queue.as_ref()?.burst_bytes? * layers.payload_bytes / layers.stored_bytes)
 }
 
 fn receiver_window(evidence: &Evidence) -> Option<Ceiling> {
@@ -267,9 +275,9 @@ fn pacing(evidence: &Evidence) -> Option<Ceiling> {
 /// Payload rate that the pacing of all connections allows. Kernel pacing counts the packet with its Ethernet
 /// header.
 pub(crate) fn pacing_bps(evidence: &Evidence) -> Option<f64> {
-    let payload = framing::payload_bytes(evidence.packet_bytes(), &evidence.headers())?;
-    let counted = evidence.packet_bytes() + framing::ETHERNET_HEADER_BYTES;
-    let each = framing::payload_rate_bps(evidence.asked.max_pacing_bps?, payload, counted)?;
+    let layers = evidence.layer_bytes()?;
+    let paced = evidence.asked.max_pacing_bps?;
+    let each = framing::payload_rate_bps(paced, layers.payload_bytes, layers.stored_bytes)?;
     Some(each * evidence.streams())
 }
 
@@ -358,6 +366,41 @@ mod tests {
             of(&ceilings, &Limit::Link).unwrap().because,
             "1000BASE-T, packets of 128 bytes, IPv4, UDP"
         );
+        evidence.link.mss_bytes = Some(8192.0);
+        assert_eq!(framing_text(&evidence), "datagrams of 8192 bytes in 6 packets, IPv4, UDP");
+    }
+
+    #[test]
+    fn every_ceiling_counts_the_fragments_of_a_datagram() {
+        let mut evidence = example();
+        evidence.transport = FlowTransport::Udp;
+        evidence.outcome.measured_s = Some(8.0);
+        evidence.asked.max_pacing_bps = Some(1e9);
+        evidence.own_queue = Some(crate::evidence::OwnQueue {
+            rate_bps: Some(5e8),
+            burst_bytes: Some(84_040.0),
+            ..crate::evidence::OwnQueue::default()
+        });
+        let close = |got: Option<f64>, want: f64| {
+            assert!(got.is_some_and(|got| (got / want - 1.0).abs() < 1e-12), "{got:?}, not {want}");
+        };
+        // Six packets of 8320 bytes together, and two of 1521.
+        for (payload, packets, ip_bytes, wire) in
+            [(8192.0, 6.0, 8320.0, 8548.0), (1473.0, 2.0, 1521.0, 1538.0 + 84.0)]
+        {
+            evidence.link.mss_bytes = Some(payload);
+            let stored = ip_bytes + packets * 14.0;
+            close(link_goodput_bps(&evidence, 1e9), 1e9 * payload / wire);
+            close(link_packets_goodput_bps(&evidence, 1e9), 1e9 * payload / ip_bytes);
+            close(pacing_bps(&evidence), 1e9 * payload / stored);
+            let own = qdisc(&evidence).unwrap();
+            close(Some(own.bitrate_bps), 5e8 * payload / stored);
+            close(Some(own.slack_bps), 84_040.0 * payload / stored);
+            evidence.own_queue.as_mut().unwrap().may_count_packets = true;
+            let without_header = own.slack_bps + own.bitrate_bps * packets * 14.0 / stored;
+            close(qdisc(&evidence).map(|own| own.slack_bps), without_header);
+            evidence.own_queue.as_mut().unwrap().may_count_packets = false;
+        }
     }
 
     #[test]

@@ -103,8 +103,7 @@ fn inferred(evidence: &Evidence, verdict: &Finding) -> Option<Ceiling> {
         Rule::Shaper if own_queue_binds(evidence, number(&EvidenceKey::ShaperBps)) => return None,
         Rule::Shaper => match number(&EvidenceKey::ShaperBps) {
             Some(shaper) => {
-                let (packet, headers) = (evidence.packet_bytes(), evidence.headers());
-                let lets_through = ethernet::shaped_goodput_bps(shaper, packet, &headers, evidence.tags())?;
+                let lets_through = ethernet::shaped_goodput_bps(shaper, &evidence.layer_bytes()?)?;
                 (lets_through, format::rate(shaper))
             }
             // A shaper with a non-standard rate lets through what arrived.

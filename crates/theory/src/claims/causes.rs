@@ -6,7 +6,7 @@ use linerate_model::metrics::Side;
 use super::context::{Context, FullPacket};
 use super::judgement::{CauseKind, Numbers, PossibleCause};
 use crate::ethernet::STANDARD_RATES;
-use crate::framing::{self, ETHERNET_HEADER_BYTES, FCS_BYTES, Headers, IpVersion};
+use crate::framing::{self, Headers, IpVersion};
 use crate::{conversion, format, sender_error};
 
 /// Buffers up to this size explain a figure without further evidence, bytes.
@@ -83,10 +83,6 @@ impl Excess<'_> {
             rates.filter_map(|frame| frame.rate_bps(self.link_bps)).map(|one| (bps / one - 1.0).abs());
         misses.reduce(f64::min).unwrap_or(1.0)
     }
-
-    fn packet_bytes(&self) -> f64 {
-        self.frame.payload_bytes + self.frame.headers.total_bytes()
-    }
 }
 
 /// The factor of using a binary prefix for a decimal one, for example 2^20 for 10^6.
@@ -116,12 +112,13 @@ fn binary_prefix(excess: &Excess<'_>) -> Option<Ranked> {
 
 fn headers_forgotten(excess: &Excess<'_>) -> Option<Ranked> {
     let miss = (excess.bps / excess.link_bps - 1.0).abs();
+    let layers = &excess.frame.layers;
     (miss <= 0.002).then(|| {
         let text = format!(
             "it is the link rate of {} itself; {} of every {} bytes are headers, preamble and gap",
             format::rate(excess.link_bps),
-            excess.frame.wire_bytes - excess.frame.payload_bytes,
-            excess.frame.wire_bytes
+            layers.wire_bytes - layers.payload_bytes,
+            layers.wire_bytes
         );
         (
             0.0,
@@ -166,16 +163,18 @@ fn sender_timing(excess: &Excess<'_>) -> Option<Ranked> {
 }
 
 fn headers_counted(excess: &Excess<'_>) -> Option<Ranked> {
-    let packet = excess.packet_bytes();
-    let frame = packet + ETHERNET_HEADER_BYTES + FCS_BYTES;
-    let layers =
-        [(packet, "IP packets (L3)"), (frame, "frames (L2)"), (excess.frame.wire_bytes, "the wire (L1)")];
-    let (counted, layer) = layers.into_iter().find(|(counted, _)| {
-        let most = excess.link_bps * counted / excess.frame.wire_bytes;
+    let layers = &excess.frame.layers;
+    let ways = [
+        (layers.packet_bytes, "IP packets (L3)"),
+        (layers.frame_bytes, "frames (L2)"),
+        (layers.wire_bytes, "the wire (L1)"),
+    ];
+    let (counted, layer) = ways.into_iter().find(|(counted, _)| {
+        let most = excess.link_bps * counted / layers.wire_bytes;
         excess.bps <= most * (1.0 + super::case::CLOCKS)
     })?;
-    let most = excess.link_bps * counted / excess.frame.wire_bytes;
-    let implied = excess.bps * excess.frame.payload_bytes / counted;
+    let most = excess.link_bps * counted / layers.wire_bytes;
+    let implied = excess.bps * layers.payload_bytes / counted;
     let share = excess.bps / most;
     let text = format!(
         "a rate of {layer}, not of payload: {} of the {} of that layer, payload {}",
@@ -191,12 +190,12 @@ fn headers_counted(excess: &Excess<'_>) -> Option<Ranked> {
 }
 
 fn shaper_counts(excess: &Excess<'_>) -> Option<Ranked> {
-    let packet = excess.packet_bytes();
+    let layers = &excess.frame.layers;
     let ways = [
-        (packet + ETHERNET_HEADER_BYTES, "frames without preamble, gap and FCS"),
-        (packet, "IP packets only"),
+        (layers.stored_bytes, "frames without preamble, gap and FCS"),
+        (layers.packet_bytes, "IP packets only"),
     ];
-    let payload = excess.frame.payload_bytes;
+    let payload = layers.payload_bytes;
     ways.into_iter().find_map(|(counted, what)| {
         let most = excess.link_bps * payload / counted;
         (excess.bps <= most * (1.0 + super::case::CLOCKS)).then(|| {
@@ -218,7 +217,8 @@ fn no_timestamps(excess: &Excess<'_>) -> Option<Ranked> {
     if excess.context.udp || frame.headers.option_bytes <= 0.0 {
         return None;
     }
-    let bare = excess.link_bps * (frame.payload_bytes + frame.headers.option_bytes) / frame.wire_bytes;
+    let unstamped = frame.layers.payload_bytes + frame.headers.option_bytes;
+    let bare = excess.link_bps * unstamped / frame.layers.wire_bytes;
     (excess.bps <= bare * (1.0 + super::case::CLOCKS)).then(|| {
         let text = format!("no TCP timestamps: without them the link carries {}", format::fine_rate(bare));
         let remedy = "check the effective segment size";
@@ -295,7 +295,7 @@ fn both_directions(excess: &Excess<'_>) -> Option<Ranked> {
 }
 
 fn faster_link(excess: &Excess<'_>) -> Option<Ranked> {
-    let share = excess.frame.payload_bytes / excess.frame.wire_bytes;
+    let share = excess.frame.layers.payload_bytes / excess.frame.layers.wire_bytes;
     let next = STANDARD_RATES
         .into_iter()
         .find(|rate| rate.bps > excess.link_bps && rate.bps * share >= excess.bps)?;

@@ -60,11 +60,11 @@ fn ramp(case: &CheckedTest<'_>, claim: &Claim) -> Option<FigureRemark> {
     let rate = case.rate(claim).filter(|rate| rate.bps > 0.0)?;
     let frame = case.frames.first()?;
     let full = frame.rate_bps(link)? / case.context.streams_of(claim.stream);
-    let window = bdp::window_segments(full, rtt, frame.payload_bytes)?;
+    let window = bdp::window_segments(full, rtt, frame.layers.payload_bytes)?;
     let start = SlowStart {
         rate_bps: full,
         rtt_s: rtt,
-        mss_bytes: frame.payload_bytes,
+        mss_bytes: frame.layers.payload_bytes,
         initial_segments: INITIAL_SEGMENTS,
         growth: GROWTH_PER_SEGMENT,
     };

@@ -6,9 +6,7 @@ use linerate_units::Bitrate;
 
 use crate::encapsulation::Encapsulation;
 use crate::envelope::Congestion;
-use crate::framing::{
-    self, ETHERNET_HEADER_BYTES, FCS_BYTES, Headers, IpVersion, PREAMBLE_AND_GAP_BYTES, TAG_BYTES,
-};
+use crate::framing::{self, Headers, IpVersion, LayerBytes, TAG_BYTES};
 use crate::{ceilings, ethernet, format};
 
 /// MTU of an Ethernet link by default, bytes. Source: IEEE 802.3 clause 3.
@@ -62,15 +60,11 @@ pub struct Context {
     pub from_file: bool,
 }
 
-/// A full packet that the path may carry.
+/// A full packet that the path may carry, or all packets of a fragmented datagram.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct FullPacket {
-    /// Payload of one packet or datagram, bytes.
-    pub(super) payload_bytes: f64,
-    /// Bytes on the wire.
-    pub(super) wire_bytes: f64,
-    /// Number of IP packets: more than one for a fragmented datagram.
-    pub(super) packets: f64,
+    /// Its bytes at each layer.
+    pub(super) layers: LayerBytes,
     /// MTU, bytes.
     pub(super) mtu_bytes: f64,
     pub(super) headers: Headers,
@@ -134,8 +128,7 @@ impl Context {
         }
         // A segment size that fills the packet with certain headers identifies the headers.
         let fills = |frame: &FullPacket| {
-            let packet = frame.payload_bytes + frame.headers.total_bytes();
-            self.mss_bytes.is_some() && (packet - frame.mtu_bytes).abs() < 0.5
+            self.mss_bytes.is_some() && (frame.layers.packet_bytes - frame.mtu_bytes).abs() < 0.5
         };
         if !self.udp && frames.iter().any(fills) {
             frames.retain(fills);
@@ -182,12 +175,12 @@ impl Context {
                 // With a known segment size, headers or nothing use the rest of the packet.
                 let payload = self.mss_bytes.map_or(full, |mss| mss.min(full));
                 let packet = payload + headers.total_bytes();
-                let Some(wire) = framing::wire_bytes(packet, f64::from(self.tags)) else { continue };
+                let Some(layers) = LayerBytes::of_packet(packet, &headers, f64::from(self.tags)) else {
+                    continue;
+                };
                 let options = if *timestamps { "TCP timestamps" } else { "no TCP timestamps" };
                 frames.push(FullPacket {
-                    payload_bytes: payload,
-                    wire_bytes: wire,
-                    packets: 1.0,
+                    layers,
                     mtu_bytes,
                     headers,
                     because: self.words(mtu_bytes, version, options),
@@ -205,12 +198,11 @@ impl Context {
                 Some(bytes) => bytes,
                 None => framing::payload_bytes(mtu_bytes, &headers)?,
             };
-            let (packets, wire_bytes) = self.cut(payload, mtu_bytes, version)?;
+            let tunnel = self.encapsulation_bytes();
+            let layers = LayerBytes::of_datagram(payload, mtu_bytes, version, tunnel, f64::from(self.tags))?;
             let what = format!("datagrams of {payload:.0} bytes");
             Some(FullPacket {
-                payload_bytes: payload,
-                wire_bytes,
-                packets,
+                layers,
                 mtu_bytes,
                 headers,
                 because: self.words(mtu_bytes, version, &what),
@@ -218,15 +210,6 @@ impl Context {
             })
         };
         self.versions().into_iter().filter_map(of_version).collect()
-    }
-
-    /// Number of packets of a datagram and their bytes on the wire.
-    fn cut(&self, payload_bytes: f64, mtu_bytes: f64, version: IpVersion) -> Option<(f64, f64)> {
-        let data = payload_bytes + framing::UDP_HEADER_BYTES;
-        let cut = framing::fragments(data, mtu_bytes, version, self.encapsulation_bytes())?;
-        let wire = |bytes: f64| framing::wire_bytes(bytes + cut.header_bytes, f64::from(self.tags));
-        let full = if cut.full > 0.0 { cut.full * wire(cut.full_bytes)? } else { 0.0 };
-        Some((cut.packets(), full + wire(cut.last_bytes)?))
     }
 
     fn tunnelled(&self, inner: Headers) -> Headers {
@@ -245,16 +228,18 @@ impl Context {
 impl FullPacket {
     /// Highest payload rate of a link of this rate with such packets, bit/s.
     pub(super) fn rate_bps(&self, link_bps: f64) -> Option<f64> {
-        framing::payload_rate_bps(link_bps, self.payload_bytes, self.wire_bytes)
+        framing::payload_rate_bps(link_bps, self.layers.payload_bytes, self.layers.wire_bytes)
     }
 
     /// Highest payload rate after a Linux shaper of this rate, bit/s. It counts frames without preamble, gap,
     /// FCS and padding.
-    pub(super) fn shaped_bps(&self, link_bps: f64, tags: u32) -> Option<f64> {
-        let whole = self.payload_bytes + self.headers.total_bytes() + ETHERNET_HEADER_BYTES + tag_bytes(tags);
-        let cut = self.wire_bytes - self.packets * (PREAMBLE_AND_GAP_BYTES + FCS_BYTES);
-        let counted = if self.packets > 1.5 { cut } else { whole };
-        framing::payload_rate_bps(link_bps, self.payload_bytes, counted)
+    pub(super) fn shaped_bps(&self, link_bps: f64) -> Option<f64> {
+        ethernet::shaped_goodput_bps(link_bps, &self.layers)
+    }
+
+    /// Whether it is a datagram in several packets.
+    pub(super) fn is_cut(&self) -> bool {
+        self.layers.packets > 1.0
     }
 
     /// The link's rate with such packets, as a named ceiling.

@@ -99,7 +99,7 @@ impl<'a> LinkLimits<'a> {
         let likeliest = case.frames.first().map(|frame| frame.headers.ip_bytes);
         let alike = |frame: &&FullPacket| Some(frame.headers.ip_bytes) == likeliest && !frame.assumed;
         let shaped = |frames: &mut dyn Iterator<Item = &FullPacket>| {
-            let rates = frames.filter_map(|frame| frame.shaped_bps(link_bps, case.context.tags));
+            let rates = frames.filter_map(|frame| frame.shaped_bps(link_bps));
             rates.reduce(f64::max).filter(|_| case.context.from_file)
         };
         let absolute = shaped(&mut case.frames.iter());
@@ -322,9 +322,9 @@ fn at_ceiling(
         );
         return Some(known(text, ceiling, because));
     }
-    let frame = frames().next().filter(|frame| !case.context.udp && frame.packets < 1.5)?;
+    let frame = frames().next().filter(|frame| !case.context.udp && !frame.is_cut())?;
     let counted = frame.mtu_bytes + ETHERNET_HEADER_BYTES + TAG_BYTES * f64::from(case.context.tags);
-    let shaped = link_bps * frame.payload_bytes / counted;
+    let shaped = link_bps * frame.layers.payload_bytes / counted;
     let slower = case.context.link_bps.is_none_or(|stated| link_bps < stated * 0.999);
     (slower && is(shaped)).then(|| {
         let because = format!(

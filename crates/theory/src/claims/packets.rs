@@ -4,7 +4,7 @@ use linerate_model::import::{Claim, Quantity};
 use linerate_model::metrics::Side;
 
 use super::case::{CLOCKS, CheckedTest};
-use super::context::tag_bytes;
+use super::context::{FullPacket, tag_bytes};
 use super::judgement::{CauseKind, Check, PossibleCause, Reason, Verdict};
 use super::range::FigureRange;
 use crate::framing::{self, ETHERNET_HEADER_BYTES, Headers, IpVersion, PREAMBLE_AND_GAP_BYTES};
@@ -172,5 +172,5 @@ fn buffered(case: &CheckedTest<'_>, claim: &Claim, wire_bps: f64, link_bps: f64)
 
 /// Whether datagrams are fragmented, so that their count says nothing about packets.
 fn cut(case: &CheckedTest<'_>) -> bool {
-    case.context.udp && case.frames.iter().any(|frame| frame.packets > 1.5)
+    case.context.udp && case.frames.iter().any(FullPacket::is_cut)
 }

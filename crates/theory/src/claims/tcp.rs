@@ -203,7 +203,7 @@ fn loss(case: &mut CheckedTest<'_>, index: usize, claim: &Claim) {
     if context.congestion == Some(Congestion::Bbr) {
         return;
     }
-    let Some(mss) = case.frames.first().map(|frame| frame.payload_bytes) else { return };
+    let Some(mss) = case.frames.first().map(|frame| frame.layers.payload_bytes) else { return };
     let one = match context.congestion {
         Some(Congestion::Reno) => tcp_rate::mathis_bps(mss, rtt, loss),
         _ => tcp_rate::cubic_bps(tcp_rate::CUBIC, mss, rtt, loss),
@@ -233,7 +233,7 @@ fn loss(case: &mut CheckedTest<'_>, index: usize, claim: &Claim) {
 fn retransmits(case: &CheckedTest<'_>, claim: &Claim) -> Option<FigureRemark> {
     let figure = claim.figure(Quantity::Retransmits).filter(|figure| figure.value > 0.0)?;
     let bytes = sent_bytes(case, claim)?;
-    let mss = case.frames.first()?.payload_bytes;
+    let mss = case.frames.first()?.layers.payload_bytes;
     let segments = bytes / mss;
     let ratio = framing::retransmission_ratio(figure.value, bytes * 8.0, 1.0, mss)?;
     let remark = |verdict: Verdict, text: String| {

@@ -1,7 +1,7 @@
 //! Values derived from the evidence of a flow.
 
 use super::{Evidence, FlowTransport, LinkSource};
-use crate::framing::{Headers, IpVersion};
+use crate::framing::{Headers, IpVersion, LayerBytes};
 use crate::stats::{order, series, spread};
 
 /// Shortest parts of the steady time over which constancy is judged, s.
@@ -55,13 +55,30 @@ impl Evidence {
         }
     }
 
-    /// Length of a full packet, bytes: from the effective segment size if known, so that a clamped MSS counts.
+    /// Length of the longest packet, bytes: from the effective segment size if known, so that a clamped MSS
+    /// counts.
     #[must_use]
     pub fn packet_bytes(&self) -> f64 {
         let of_segment = self.link.mss_bytes.map(|mss| mss + self.headers().total_bytes());
         let mtu = self.link.mtu_bytes.unwrap_or(1500.0);
-        // A datagram longer than the MTU is fragmented; its frames are as long as the MTU.
+        // A datagram longer than the MTU is fragmented; its longest packets are as long as the MTU.
         of_segment.map_or(mtu, |packet| if self.link.mtu_bytes.is_some() { packet.min(mtu) } else { packet })
+    }
+
+    /// Bytes of a full segment or datagram at each layer. `None` if a packet has no room for payload.
+    ///
+    /// Units: bytes. A datagram longer than a known MTU is counted with all its fragments, whose headers differ
+    /// from those of as many full packets.
+    #[must_use]
+    pub fn layer_bytes(&self) -> Option<LayerBytes> {
+        let datagram = self.link.mss_bytes.filter(|_| self.transport == FlowTransport::Udp);
+        match datagram.zip(self.link.mtu_bytes) {
+            Some((payload, mtu)) if payload > 0.0 => {
+                let ip = self.link.ip_version.unwrap_or(IpVersion::V4);
+                LayerBytes::of_datagram(payload, mtu, ip, 0.0, self.tags())
+            }
+            _ => LayerBytes::of_packet(self.packet_bytes(), &self.headers(), self.tags()),
+        }
     }
 
     /// Number of 802.1Q tags, 0 if unknown.
@@ -295,6 +312,22 @@ mod tests {
         evidence.link.mtu_bytes = Some(9000.0);
         evidence.link.mss_bytes = Some(1448.0);
         assert!((evidence.packet_bytes() - 1500.0).abs() < f64::EPSILON);
+    }
+
+    #[test]
+    fn a_datagram_above_the_mtu_is_counted_with_its_fragments() {
+        let mut evidence = Evidence { transport: FlowTransport::Udp, ..Evidence::default() };
+        let wire = |evidence: &Evidence| evidence.layer_bytes().map(|layers| layers.wire_bytes);
+        assert_eq!(wire(&evidence), Some(1538.0), "nothing is known");
+        evidence.link.mss_bytes = Some(8192.0);
+        assert_eq!(wire(&evidence), Some(8192.0 + 28.0 + 38.0), "no MTU is known");
+        evidence.link.mtu_bytes = Some(1500.0);
+        assert_eq!(wire(&evidence), Some(5.0 * 1538.0 + 858.0));
+        evidence.link.mss_bytes = Some(100.0);
+        assert_eq!(wire(&evidence), Some(100.0 + 28.0 + 38.0));
+        evidence.transport = FlowTransport::Tcp;
+        evidence.link.mss_bytes = Some(32_768.0);
+        assert_eq!(wire(&evidence), Some(1538.0), "segments are not fragmented");
     }
 
     #[test]

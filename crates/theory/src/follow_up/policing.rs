@@ -200,10 +200,8 @@ fn never_too_many(replies: &[Reply]) -> Conclusion {
 
 /// The standard link whose ceiling for these datagrams is the rate, within 0.5 %.
 fn link_of(reply: &Reply, rate: f64) -> Option<f64> {
-    let evidence = reply.evidence.as_ref()?;
-    let (packet, headers) = (evidence.packet_bytes(), evidence.headers());
-    let at =
-        |rate: f64| ethernet::inferred_link(rate, packet, &headers, evidence.tags(), 1.0 - LINK_TOLERANCE);
+    let layers = reply.evidence.as_ref()?.layer_bytes()?;
+    let at = |rate: f64| ethernet::inferred_link(rate, &layers, 1.0 - LINK_TOLERANCE);
     at(rate).or_else(|| at(rate * (1.0 - LINK_TOLERANCE))).map(|link| link.bps)
 }
 

@@ -52,15 +52,8 @@ pub(super) fn question(evidence: &Evidence, diagnosis: &Diagnosis) -> Option<Que
 
 /// The standard link whose rate the flow nearly reaches.
 fn near_link(evidence: &Evidence) -> Option<f64> {
-    let (packet, headers) = (evidence.packet_bytes(), evidence.headers());
-    let found = ethernet::inferred_link(
-        evidence.outcome.goodput_bps?,
-        packet,
-        &headers,
-        evidence.tags(),
-        NEARLY_FULL_SHARE,
-    );
-    found.map(|link| link.bps)
+    let goodput = evidence.outcome.goodput_bps?;
+    ethernet::inferred_link(goodput, &evidence.layer_bytes()?, NEARLY_FULL_SHARE).map(|link| link.bps)
 }
 
 /// One run with many connections; the system chooses their ports.

@@ -1,7 +1,7 @@
 //! Standard Ethernet rates, and how to recognise one in a measured goodput.
 
 use crate::domain::positive;
-use crate::framing::{self, Headers};
+use crate::framing::{self, LayerBytes};
 
 /// A standard Ethernet rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -42,16 +42,11 @@ pub fn standard_name(link_bps: f64) -> Option<&'static str> {
 /// Domain: goodput > 0. Neighbouring rates differ by a factor of at least 1.25, so at most one matches. Source:
 /// RFC 6349 §4.1.1 inverted.
 #[must_use]
-pub fn inferred_link(
-    goodput_bps: f64,
-    mtu_bytes: f64,
-    headers: &Headers,
-    tags: f64,
-    lowest_share: f64,
-) -> Option<StandardRate> {
+pub fn inferred_link(goodput_bps: f64, layers: &LayerBytes, lowest_share: f64) -> Option<StandardRate> {
     positive(goodput_bps)?;
     STANDARD_RATES.into_iter().find(|rate| {
-        framing::goodput_ceiling_bps(rate.bps, mtu_bytes, headers, tags).is_some_and(|ceiling| {
+        let ceiling = framing::payload_rate_bps(rate.bps, layers.payload_bytes, layers.wire_bytes);
+        ceiling.is_some_and(|ceiling| {
             let share = goodput_bps / ceiling;
             (lowest_share..=1.0 + framing::CLOCK_TOLERANCE_PPM * 1e-6).contains(&share)
         })
@@ -61,38 +56,35 @@ pub fn inferred_link(
 /// The payload rate after a shaper of `shaper_bps` that counts frames without preamble, gap and FCS.
 ///
 /// Software shapers charge the packet as the host stores it: IP packet and Ethernet header. Units: bit/s.
-/// Domain: shaper > 0, an MTU above the headers. Source: Linux `tc-tbf`, whose unit is the length of the packet
-/// buffer.
+/// Domain: shaper > 0. Source: Linux `tc-tbf`, whose unit is the length of the packet buffer.
 #[must_use]
-pub fn shaped_goodput_bps(shaper_bps: f64, mtu_bytes: f64, headers: &Headers, tags: f64) -> Option<f64> {
-    let payload = framing::payload_bytes(mtu_bytes, headers)?;
-    let counted = mtu_bytes + framing::ETHERNET_HEADER_BYTES + framing::TAG_BYTES * tags;
-    framing::payload_rate_bps(positive(shaper_bps)?, payload, counted)
+pub fn shaped_goodput_bps(shaper_bps: f64, layers: &LayerBytes) -> Option<f64> {
+    framing::payload_rate_bps(positive(shaper_bps)?, layers.payload_bytes, layers.stored_bytes)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::framing::IpVersion;
+    use crate::framing::{Headers, IpVersion};
 
-    fn tcp() -> Headers {
-        Headers::tcp(IpVersion::V4, true)
+    fn tcp() -> LayerBytes {
+        LayerBytes::of_packet(1500.0, &Headers::tcp(IpVersion::V4, true), 0.0).unwrap()
     }
 
     #[test]
     fn a_fast_ethernet_plateau_is_recognised() {
-        let found = inferred_link(93.9e6, 1500.0, &tcp(), 0.0, 0.98).unwrap();
+        let found = inferred_link(93.9e6, &tcp(), 0.98).unwrap();
         assert_eq!(found.name, "100BASE-TX");
-        assert_eq!(inferred_link(80e6, 1500.0, &tcp(), 0.0, 0.93), None);
-        assert_eq!(inferred_link(94.3e6, 1500.0, &tcp(), 0.0, 0.93), None, "above the ceiling");
+        assert_eq!(inferred_link(80e6, &tcp(), 0.93), None);
+        assert_eq!(inferred_link(94.3e6, &tcp(), 0.93), None, "above the ceiling");
     }
 
     #[test]
     fn a_shaper_that_counts_1514_bytes_is_no_link() {
         // 100 Mbit/s that count 1514 of the 1538 bytes.
         let goodput = 100e6 * 1448.0 / 1514.0;
-        assert_eq!(inferred_link(goodput, 1500.0, &tcp(), 0.0, 0.93), None);
-        assert_eq!(shaped_goodput_bps(100e6, 1500.0, &tcp(), 0.0), Some(goodput));
+        assert_eq!(inferred_link(goodput, &tcp(), 0.93), None);
+        assert_eq!(shaped_goodput_bps(100e6, &tcp()), Some(goodput));
     }
 
     #[test]

@@ -145,6 +145,76 @@ pub fn fragments(
     Some(Fragments { full, full_bytes, last_bytes: data - full * full_bytes, header_bytes })
 }
 
+/// Bytes of one segment or datagram at each layer. A datagram that IP cuts is several packets, of which only
+/// the first has the UDP header.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LayerBytes {
+    /// Its payload (L4).
+    pub payload_bytes: f64,
+    /// Number of its IP packets.
+    pub packets: f64,
+    /// All of them with their headers (L3).
+    pub packet_bytes: f64,
+    /// All of them as a host stores them: with Ethernet header and tags, without padding and FCS. Software
+    /// shapers and pacing count these bytes.
+    pub stored_bytes: f64,
+    /// All frames with FCS, padded to the minimum (L2).
+    pub frame_bytes: f64,
+    /// All frames with preamble and gap (L1).
+    pub wire_bytes: f64,
+}
+
+impl LayerBytes {
+    /// A single packet of `packet_bytes` that is full of headers and payload.
+    ///
+    /// Units: bytes. Domain: a packet larger than its headers, tags ≥ 0. Source: as [`payload_bytes`] and
+    /// [`wire_bytes`].
+    #[must_use]
+    pub fn of_packet(packet_bytes: f64, headers: &Headers, tags: f64) -> Option<Self> {
+        Self::of_packets(payload_bytes(packet_bytes, headers)?, [(1.0, packet_bytes)], tags)
+    }
+
+    /// A UDP datagram in as many packets as [`fragments`] cuts it into. `encapsulation_bytes` are the headers
+    /// of a tunnel.
+    ///
+    /// Units: bytes. Domain: payload and tags ≥ 0, an MTU larger than the headers. Source: as [`fragments`] and
+    /// [`wire_bytes`].
+    #[must_use]
+    pub fn of_datagram(
+        payload_bytes: f64,
+        mtu_bytes: f64,
+        ip: IpVersion,
+        encapsulation_bytes: f64,
+        tags: f64,
+    ) -> Option<Self> {
+        let data_bytes = not_negative(payload_bytes)? + UDP_HEADER_BYTES;
+        let cut = fragments(data_bytes, mtu_bytes, ip, encapsulation_bytes)?;
+        let packets =
+            [(cut.full, cut.full_bytes + cut.header_bytes), (1.0, cut.last_bytes + cut.header_bytes)];
+        Self::of_packets(payload_bytes, packets, tags)
+    }
+
+    /// Adds up packets: how many there are of a length, and the length.
+    fn of_packets<const N: usize>(payload_bytes: f64, packets: [(f64, f64); N], tags: f64) -> Option<Self> {
+        let mut all = Self {
+            payload_bytes,
+            packets: 0.0,
+            packet_bytes: 0.0,
+            stored_bytes: 0.0,
+            frame_bytes: 0.0,
+            wire_bytes: 0.0,
+        };
+        for (count, packet) in packets {
+            all.packets += count;
+            all.packet_bytes += count * packet;
+            all.stored_bytes += count * (packet + ETHERNET_HEADER_BYTES + TAG_BYTES * tags);
+            all.frame_bytes += count * frame_bytes(packet, tags)?;
+            all.wire_bytes += count * wire_bytes(packet, tags)?;
+        }
+        Some(all)
+    }
+}
+
 /// The Ethernet frame of an IP packet, FCS included and padded to the minimum.
 ///
 /// Units: bytes. Domain: `mtu_bytes`, `tags` ≥ 0. Source: IEEE 802.3 clauses 3 and 4.
@@ -282,6 +352,31 @@ mod tests {
         assert_eq!(cut(1461.0, 1500.0, IpVersion::V6), over_ipv6);
         assert_eq!(fragments(100.0, 27.0, IpVersion::V4, 0.0), None, "no eight bytes fit");
         assert_eq!(fragments(f64::NAN, 1500.0, IpVersion::V4, 0.0), None);
+    }
+
+    #[test]
+    fn only_the_first_fragment_of_a_datagram_has_a_udp_header() {
+        // 8200 bytes: five packets of 1480 and one of 800, each with 20 bytes of IP header.
+        let cut = LayerBytes::of_datagram(8192.0, 1500.0, IpVersion::V4, 0.0, 0.0).unwrap();
+        assert_eq!((cut.payload_bytes, cut.packets, cut.packet_bytes), (8192.0, 6.0, 8320.0));
+        assert_eq!((cut.stored_bytes, cut.frame_bytes, cut.wire_bytes), (8404.0, 8428.0, 8548.0));
+        // One byte too much: its packet of 21 bytes fills the smallest frame. A shaper does not count padding.
+        let two = LayerBytes::of_datagram(1473.0, 1500.0, IpVersion::V4, 0.0, 0.0).unwrap();
+        assert_eq!((two.packets, two.stored_bytes, two.wire_bytes), (2.0, 1514.0 + 35.0, 1538.0 + 84.0));
+        // 1508 bytes over IPv6 with a tag: 1448 and 60 of them, each after 48 bytes of headers.
+        let v6 = LayerBytes::of_datagram(1500.0, 1500.0, IpVersion::V6, 0.0, 1.0).unwrap();
+        assert_eq!((v6.packet_bytes, v6.wire_bytes), (1496.0 + 108.0, 1496.0 + 108.0 + 2.0 * 42.0));
+        assert_eq!(LayerBytes::of_datagram(100.0, 27.0, IpVersion::V4, 0.0, 0.0), None, "no eight bytes fit");
+    }
+
+    #[test]
+    fn a_datagram_that_fits_is_one_packet_like_a_segment() {
+        for tags in [0.0, 2.0] {
+            let datagram = LayerBytes::of_datagram(1472.0, 1500.0, IpVersion::V4, 0.0, tags);
+            assert_eq!(datagram, LayerBytes::of_packet(1500.0, &Headers::udp(IpVersion::V4), tags));
+            assert_eq!(datagram.unwrap().wire_bytes, 1538.0 + 4.0 * tags);
+        }
+        assert_eq!(LayerBytes::of_packet(40.0, &Headers::tcp(IpVersion::V4, false), 0.0), None, "no payload");
     }
 
     #[test]

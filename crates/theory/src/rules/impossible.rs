@@ -145,6 +145,7 @@ fn bytes_do_not_balance(evidence: &Evidence) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::evidence::FlowTransport;
     use crate::rules::examples::{full_gigabit, loopback, shaped};
     use linerate_model::Cause;
 
@@ -217,6 +218,26 @@ mod tests {
         assert_eq!(rule(&evidence), None);
         evidence.outcome.goodput_bps = Some(1.2e9);
         assert_eq!(rule(&evidence).unwrap().rule, Rule::Impossible, "no lateness makes up for so much");
+    }
+
+    #[test]
+    fn datagrams_in_fragments_fill_a_link_and_do_not_exceed_it() {
+        let mut evidence = full_gigabit();
+        evidence.transport = FlowTransport::Udp;
+        // Five packets of 1538 bytes on the wire and one of 858: 958.35 Mb/s. As many full packets with a UDP
+        // header each would carry 957.1.
+        evidence.link.mss_bytes = Some(8192.0);
+        evidence.outcome.goodput_bps = Some(958.3e6);
+        evidence.outcome.intervals_bps = vec![958.3e6; 90];
+        let verdict = crate::diagnose(&evidence).primary;
+        assert_eq!((verdict.cause, &verdict.rule), (Cause::Link, &Rule::LinkFull), "{}", verdict.text);
+        let ceiling = verdict.evidence[&EvidenceKey::CeilingBps];
+        assert!((ceiling - 1e9 * 8192.0 / 8548.0).abs() < 1.0, "{ceiling}");
+        assert!(verdict.text.contains("datagrams of 8192 bytes in 6 packets"), "{}", verdict.text);
+        // The second packet of each carries a single byte: 908.1 Mb/s.
+        evidence.link.mss_bytes = Some(1473.0);
+        evidence.outcome.goodput_bps = Some(950e6);
+        assert!(rule(&evidence).is_some());
     }
 
     #[test]

@@ -64,15 +64,9 @@ fn bundle(evidence: &Evidence) -> Option<Bundle> {
     {
         return None;
     }
-    let goodput = evidence.outcome.goodput_bps?;
+    let (goodput, layers) = (evidence.outcome.goodput_bps?, evidence.layer_bytes()?);
     (2..streams.len()).find_map(|used| {
-        let member = ethernet::inferred_link(
-            goodput / used as f64,
-            evidence.packet_bytes(),
-            &evidence.headers(),
-            evidence.tags(),
-            FULL_SHARE,
-        )?;
+        let member = ethernet::inferred_link(goodput / used as f64, &layers, FULL_SHARE)?;
         let below = evidence.line_rate_bps().is_none_or(|own| member.bps < own);
         let shares: Vec<f64> = streams.iter().map(|bytes| bytes / total * used as f64).collect();
         (below && fits(&shares, &mut vec![0.0; used])).then_some(Bundle { member, used })

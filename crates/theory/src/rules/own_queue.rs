@@ -71,8 +71,7 @@ fn link_comes_first(evidence: &Evidence, ceiling: f64) -> bool {
 pub(crate) fn shaper(evidence: &Evidence) -> Option<(&OwnQueue, f64)> {
     let queue = evidence.own_queue.as_ref()?;
     let rate = queue.rate_bps.filter(|rate| *rate > 0.0)?;
-    let ceiling =
-        ethernet::shaped_goodput_bps(rate, evidence.packet_bytes(), &evidence.headers(), evidence.tags())?;
+    let ceiling = ethernet::shaped_goodput_bps(rate, &evidence.layer_bytes()?)?;
     let from_interface = evidence.link.source == Some(LinkSource::Interface);
     let line = evidence.line_rate_bps().filter(|_| from_interface);
     let line = line.and_then(|line| ceilings::link_goodput_bps(evidence, line));

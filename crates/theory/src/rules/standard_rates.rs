@@ -100,10 +100,9 @@ fn of(evidence: &Evidence, rate: StandardRate) -> [Option<RateCandidate>; 2] {
 
 /// The range from a shaper that counts the FCS to one that counts IP packets.
 fn shaper(evidence: &Evidence, rate: StandardRate) -> Option<RateCandidate> {
-    let packet = evidence.packet_bytes();
-    let payload = framing::payload_bytes(packet, &evidence.headers())?;
-    let frame = framing::frame_bytes(packet, evidence.tags())?;
-    let least = framing::payload_rate_bps(rate.bps, payload, frame)? * (1.0 - MAX_SHAPER_SHORTFALL);
+    let layers = evidence.layer_bytes()?;
+    let of_frames = framing::payload_rate_bps(rate.bps, layers.payload_bytes, layers.frame_bytes)?;
+    let least = of_frames * (1.0 - MAX_SHAPER_SHORTFALL);
     let most = ceilings::link_packets_goodput_bps(evidence, rate.bps)? * (1.0 + MAX_SHAPER_EXCESS);
     Some(RateCandidate { rate, kind: StandardRateKind::Shaper, goodput_bps: (least, most) })
 }
@@ -111,6 +110,7 @@ fn shaper(evidence: &Evidence, rate: StandardRate) -> Option<RateCandidate> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::evidence::FlowTransport;
     use crate::rules::examples::{full_gigabit, shaped};
 
     fn at(rate: f64, width: f64) -> Evidence {
@@ -135,6 +135,17 @@ mod tests {
             assert_eq!(kinds(&shaper), [(StandardRateKind::Shaper, rate)]);
         }
         assert_eq!(kinds(&full_gigabit()), [(StandardRateKind::Link, 1e9)]);
+    }
+
+    #[test]
+    fn fragments_are_part_of_the_framing() {
+        // 8192 bytes in six packets: 8548 bytes on the wire, 8404 in a bucket.
+        for (counted, kind) in [(8548.0, StandardRateKind::Link), (8404.0, StandardRateKind::Shaper)] {
+            let mut evidence = at(1e9 * 8192.0 / counted, 1e5);
+            evidence.transport = FlowTransport::Udp;
+            evidence.link.mss_bytes = Some(8192.0);
+            assert_eq!(kinds(&evidence), [(kind, 1e9)]);
+        }
     }
 
     #[test]

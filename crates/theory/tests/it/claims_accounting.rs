@@ -209,6 +209,10 @@ fn datagrams_larger_than_packets_are_cut() {
         assert_eq!(worst(&judged(length, ceiling)), Verdict::AtCeiling);
         assert_eq!(worst(&judged(length, ceiling * 1.001)), Verdict::Impossible);
     }
+    // A rate of all six packets with their IP headers, 8320 bytes.
+    let cause = judged(8192, 1e9 * 8320.0 / five)[0].judgements[0].reasons[0].causes[0].clone();
+    assert_eq!(cause.kind, CauseKind::HeadersCounted);
+    assert!((cause.evidence["implied_bps"] - 1e9 * 8192.0 / five).abs() < 1.0, "{cause:?}");
 }
 
 #[test]
