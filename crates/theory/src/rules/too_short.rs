@@ -47,11 +47,12 @@ fn finding<const N: usize>(
     let text = format!("{} of steady measurement is too short: {reason}.", format::time(measured));
     let before = evidence.outcome.ramp_s.unwrap_or(0.0).max(evidence.outcome.omitted_s.unwrap_or(0.0));
     let total = (needed + before).ceil();
+    let ramp_up = (before > 0.0).then(|| format!("; {} of it is ramp-up", format::time(before)));
     FindingBuilder::new(Rule::TooShort, sure, text)
         .with_time(EvidenceKey::MeasuredNs, Some(measured))
         .with_time(EvidenceKey::NeededNs, Some(needed))
         .with_time(EvidenceKey::RampNs, evidence.outcome.ramp_s)
-        .remedy(format!("Run at least {total:.0} s; {} of it is ramp-up.", format::time(before)))
+        .remedy(format!("Run at least {total:.0} s{}.", ramp_up.unwrap_or_default()))
         .finish()
 }
 
@@ -140,6 +141,17 @@ mod tests {
         evidence.outcome.ramp_s = Some(5.0);
         assert_eq!(inexact(&evidence).map(|finding| finding.confidence), Some(Confidence::Probable));
         assert!(!fires(&evidence));
+    }
+
+    #[test]
+    fn the_remedy_names_a_ramp_up_only_if_there_was_one() {
+        let mut evidence = full_gigabit();
+        evidence.outcome.measured_s = Some(0.3);
+        (evidence.outcome.ramp_s, evidence.outcome.omitted_s) = (Some(0.0), None);
+        let remedy = |evidence: &Evidence| rule(evidence).unwrap().remedy.unwrap().to_string();
+        assert_eq!(remedy(&evidence), "Run at least 1 s.");
+        evidence.outcome.ramp_s = Some(0.5);
+        assert_eq!(remedy(&evidence), "Run at least 2 s; 500 ms of it is ramp-up.");
     }
 
     #[test]
