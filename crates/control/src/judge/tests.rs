@@ -334,6 +334,46 @@ fn a_window_that_held_only_the_start_holds_nothing_of_the_steady_part() {
     assert!(share(0..31) > 0.99 && share(5..31) > 0.99);
 }
 
+/// The record of an upload over `streams` connections with these readings of the sender, in intervals of
+/// 100 ms.
+fn sampled(streams: u32, readings: Vec<Readings>) -> RunRecord {
+    let mut record = received(&TestSpec::default(), &rates(readings.len(), &[]), TICK_MS);
+    record.flows[0].plan.streams = streams;
+    for (number, readings) in (0_u64..).zip(readings) {
+        let at = |tick: u64| Timestamp::from_ns(Span::from_ms(tick * TICK_MS).as_ns());
+        let (start_ns, end_ns) = (at(number), at(number + 1));
+        let sample = Sample { side: Side::Sender, start_ns, end_ns, outside: false, readings };
+        record.flows[0].samples.push(sample);
+    }
+    record
+}
+
+#[test]
+fn without_the_state_of_the_connections_nothing_is_known_of_slow_start() {
+    use linerate_model::metrics::tcp::{CWND, SSTHRESH};
+    let counted = || {
+        let mut readings = Readings::default();
+        readings.put(BYTES, Bytes::new(11_768_000));
+        readings
+    };
+    let growing = || {
+        let mut readings = counted();
+        readings.put(CWND, Bytes::new(144_800));
+        readings
+    };
+    let left = || {
+        let mut readings = growing();
+        readings.put(SSTHRESH, Bytes::new(100_000));
+        readings
+    };
+    let infinite =
+        |readings: Vec<Readings>| evidence(&sampled(1, readings), FlowId(0)).unwrap().tcp.ssthresh_infinite;
+    assert_eq!(infinite(vec![counted(), counted()]), None);
+    assert_eq!(infinite(vec![counted(), growing()]), Some(true));
+    assert_eq!(infinite(vec![growing(), left()]), Some(false));
+    assert_eq!(infinite(vec![growing(), left(), counted()]), Some(false), "the last sample has no state");
+}
+
 /// A count of a peer: an ordinary one, or one that no counter can have.
 fn count() -> impl Strategy<Value = u64> {
     prop_oneof![0..3_000_u64, any::<u64>(), Just(u64::MAX)]

@@ -1,7 +1,7 @@
 //! The evidence about the TCP connections of a flow: what its kernels counted, and its windows.
 
 use linerate_model::metrics::{Metric, host, queue, tcp};
-use linerate_model::{HostInfo, Sample, Side, Transport};
+use linerate_model::{HostInfo, Side, Transport};
 use linerate_theory::evidence::{Tcp, WindowEvidence};
 use linerate_theory::stats::order::median;
 use linerate_units::Span;
@@ -20,8 +20,6 @@ impl FlowView<'_> {
         let limited = self.series(Side::Sender, tcp::APP_LIMITED);
         let cwnd = self.series(Side::Sender, tcp::CWND);
         let hystart_exits = self.sum_ever(Side::Sender, host::HYSTART_EXITS);
-        let ends: Vec<&Sample> = self.inside(Side::Sender).collect();
-        let threshold = ends.last().map(|sample| sample.readings.get(tcp::SSTHRESH).is_none());
         Tcp {
             congestion: self
                 .flow
@@ -39,7 +37,7 @@ impl FlowView<'_> {
             cwnd_bytes: self.each(median(&cwnd)),
             cwnd_last_bytes: self.each(cwnd.last().copied()),
             cwnd_growth_per_s: growth_per_s(&cwnd, span),
-            ssthresh_infinite: threshold,
+            ssthresh_infinite: self.threshold_is_infinite(),
             retransmits: self.sum(Side::Sender, tcp::RETRANSMITS),
             segments_sent: self.sum(Side::Sender, tcp::SEGMENTS),
             duplicate_acks: self.sum(Side::Sender, tcp::DSACK_DUPS),
@@ -60,6 +58,13 @@ impl FlowView<'_> {
             mtu_probes: self.sum_ever(Side::Sender, host::MTU_PROBES),
             pacing_rate_bps: self.median(Side::Sender, tcp::PACING_RATE),
         }
+    }
+
+    /// Whether the flow never left slow start, by the last sample that has the state of its connections. The
+    /// kernel's infinite threshold is left out of samples, so without that state its absence means nothing.
+    fn threshold_is_infinite(&self) -> Option<bool> {
+        let known = self.inside(Side::Sender).filter(|sample| sample.readings.get(tcp::CWND).is_some());
+        known.last().map(|sample| sample.readings.get(tcp::SSTHRESH).is_none())
     }
 
     /// Share of the busy time in which the sender was limited in this way. The ramp is left out if enough
