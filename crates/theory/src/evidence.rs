@@ -1,7 +1,7 @@
 //! Everything known about one flow when it is diagnosed. What was not measured is `None`, never 0.
 //!
 //! Values of a connection (windows, buffers, RTT) are those of the flow's median connection; counts are sums
-//! over the flow.
+//! over the flow, or over its sampled connections ([`Tcp::sampled_streams`]).
 
 mod derived;
 
@@ -135,6 +135,9 @@ pub struct RoundTrip {
 /// Counters and state of the sender's TCP.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Tcp {
+    /// Number of connections whose state was sampled. The counts below that the kernel keeps for each
+    /// connection are sums over these. Absent if they are all connections of the flow.
+    pub sampled_streams: Option<u32>,
     /// Name of the congestion control.
     pub congestion: Option<String>,
     /// Share of the time with data outstanding.

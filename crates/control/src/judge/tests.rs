@@ -374,6 +374,13 @@ fn without_the_state_of_the_connections_nothing_is_known_of_slow_start() {
     assert_eq!(infinite(vec![growing(), left(), counted()]), Some(false), "the last sample has no state");
 }
 
+#[test]
+fn counts_of_sampled_connections_are_those_of_64_at_most() {
+    let of = |streams| evidence(&sampled(streams, vec![Readings::default()]), FlowId(0)).unwrap().tcp;
+    assert_eq!(of(4).sampled_streams, Some(4));
+    assert_eq!(of(256).sampled_streams, Some(64));
+}
+
 /// A count of a peer: an ordinary one, or one that no counter can have.
 fn count() -> impl Strategy<Value = u64> {
     prop_oneof![0..3_000_u64, any::<u64>(), Just(u64::MAX)]

@@ -93,6 +93,14 @@ impl Evidence {
         f64::from(self.outcome.streams.unwrap_or(1).max(1))
     }
 
+    /// Number of connections over which the counts of [`Evidence::tcp`] are sums: at least one, and at most
+    /// [`Evidence::streams`].
+    #[must_use]
+    pub fn sampled_streams(&self) -> f64 {
+        let sampled = self.tcp.sampled_streams.map(|streams| f64::from(streams.max(1)));
+        sampled.map_or(self.streams(), |sampled| sampled.min(self.streams()))
+    }
+
     /// The RTT without a queue, s: the smallest known. If an emulated network was late under load, it may have
     /// delivered frames early to catch up. Then it is the smallest RTT before the load.
     #[must_use]

@@ -16,8 +16,9 @@ const MIN_TIMEOUTS: f64 = 2.0;
 pub(super) fn stalled(evidence: &Evidence) -> Option<Finding> {
     let tcp = &evidence.tcp;
     let (acked, segment, timeouts) = (tcp.acked_bytes?, evidence.link.mss_bytes?, tcp.timeouts?);
-    let silent = acked < MAX_ACKED_SEGMENTS * segment * evidence.streams()
-        && timeouts >= MIN_TIMEOUTS * evidence.streams()
+    let streams = evidence.sampled_streams();
+    let silent = acked < MAX_ACKED_SEGMENTS * segment * streams
+        && timeouts >= MIN_TIMEOUTS * streams
         && tcp.retransmits.is_some_and(|count| count > 0.0);
     if !silent || evidence.transport != FlowTransport::Tcp {
         return None;
@@ -100,6 +101,8 @@ mod tests {
         let mut evidence = swallowed();
         evidence.outcome.streams = Some(4);
         assert_eq!(stalled(&evidence), None, "one timeout for each connection");
+        evidence.tcp.sampled_streams = Some(2);
+        assert!(stalled(&evidence).is_some(), "two for each that was sampled");
         for evidence in [full_gigabit(), lossy_path(1e-2), Evidence::default()] {
             assert_eq!(stalled(&evidence), None);
         }

@@ -21,6 +21,7 @@ impl FlowView<'_> {
         let cwnd = self.series(Side::Sender, tcp::CWND);
         let hystart_exits = self.sum_ever(Side::Sender, host::HYSTART_EXITS);
         Tcp {
+            sampled_streams: Some(self.streams),
             congestion: self
                 .flow
                 .sender_settings
