@@ -57,11 +57,11 @@ systemd-analyze security --offline=true --root="$root" --threshold=20 linerate.s
 
 echo "== started as the unit would"
 chroot "$root" linerate serve --config /etc/linerate/linerate.toml --check-config
-install -d -o 65533 -g 65533 -m 700 "$root/var/lib/linerate" "$root/run/linerate"
+install -d -o 65533 -g 65533 -m 700 "$root/var/lib/linerate" "$root/run/linerate-server"
 # In a network of its own, which has only the loopback interface.
 unshare --net sh -c 'ip link set lo up; exec "$@"' sh \
     chroot "$root" setpriv --reuid 65533 --regid 65533 --clear-groups --bounding-set=-all --no-new-privs \
-    env XDG_DATA_HOME=/var/lib LINERATE_RUN=/run/linerate \
+    env XDG_DATA_HOME=/var/lib LINERATE_RUN=/run/linerate-server \
     /usr/bin/linerate serve --config /etc/linerate/linerate.toml 2>"$work/serve.log" &
 server=$!
 for _ in $(seq 100); do
@@ -87,7 +87,7 @@ printf '# changed\n' >>"$root/etc/linerate/linerate.toml"
 chroot "$root" dpkg -r linerate >"$work/remove.log" 2>&1
 grep -qx '# changed' "$root/etc/linerate/linerate.toml" || { echo "removing has deleted the configuration" >&2; exit 1; }
 chroot "$root" dpkg -P linerate >>"$work/remove.log" 2>&1 || { cat "$work/remove.log" >&2; exit 1; }
-rmdir "$root/run/linerate"
+rmdir "$root/run/linerate-server"
 files >"$work/after"
 if diff <(grep -Ev "$noise" "$work/before") <(grep -Ev "$noise" "$work/after"); then
     echo "nothing is left"
