@@ -23,10 +23,10 @@ pub(crate) struct RunFolder {
 }
 
 impl RunFolder {
-    /// The folder of the journals of host settings; absent if this user has none that is protected from others.
-    pub(crate) fn settings(&self) -> Option<PathBuf> {
-        let folder = self.run_dir.clone().or_else(|| run_dir().ok())?;
-        Some(folder.join("settings"))
+    /// The folder of the journals of host settings, if this user has one that is protected from others.
+    pub(crate) fn settings(&self) -> Result<PathBuf, LabResourceError> {
+        let folder = self.run_dir.clone().map_or_else(run_dir, Ok)?;
+        Ok(folder.join("settings"))
     }
 
     /// The state of the labs.

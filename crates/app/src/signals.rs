@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use linerate_runner::CancelToken;
 use linerate_sock::thread;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGABRT, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::Signals as Coming;
 
@@ -66,19 +66,18 @@ impl Signals {
     /// # Errors
     /// The host refuses handlers or threads.
     pub(crate) fn hand_over(signals: &[i32], act: impl Fn(i32) + Send + 'static) -> Result<(), CommandError> {
-        let failed = |error| CommandError::failed(format!("cannot wait for signals: {error}"));
-        let mut coming = Coming::new(signals).map_err(failed)?;
-        let handler = thread::spawn("signals", move || coming.forever().for_each(act));
-        handler.map(drop).map_err(|error| failed(error.source))
+        WaitingSignals::catch(signals)?.hand_over(act)
     }
 
-    /// Ignores the signals that end a program.
+    /// Ignores the signals that end a program, and those with which a service manager ends all processes of a service
+    /// that hangs.
     ///
     /// # Errors
     /// The host refuses handlers.
     pub(crate) fn ignore() -> std::io::Result<()> {
         let nobody = Arc::new(AtomicBool::new(false));
-        STOP_SIGNALS.into_iter().try_for_each(|signal| flag::register(signal, Arc::clone(&nobody)).map(drop))
+        let all = STOP_SIGNALS.into_iter().chain([SIGQUIT, SIGABRT]);
+        all.map(|signal| flag::register(signal, Arc::clone(&nobody))).try_for_each(|done| done.map(drop))
     }
 
     /// Cancelled when a signal has arrived.
@@ -90,4 +89,31 @@ impl Signals {
     pub(crate) fn which(&self) -> Option<u8> {
         u8::try_from(self.which.load(Ordering::Relaxed)).ok().filter(|signal| *signal != 0)
     }
+}
+
+/// Signals that are kept, from when they are caught, until somebody acts on them.
+#[derive(Debug)]
+pub(crate) struct WaitingSignals(Coming);
+
+impl WaitingSignals {
+    /// Starts to catch these signals.
+    ///
+    /// # Errors
+    /// The host refuses handlers.
+    pub(crate) fn catch(signals: &[i32]) -> Result<Self, CommandError> {
+        Coming::new(signals).map(Self).map_err(waiting_failed)
+    }
+
+    /// Calls `act` in a new thread for each that has come since then, or comes.
+    ///
+    /// # Errors
+    /// The host refuses threads.
+    pub(crate) fn hand_over(mut self, act: impl Fn(i32) + Send + 'static) -> Result<(), CommandError> {
+        let handler = thread::spawn("signals", move || self.0.forever().for_each(act));
+        handler.map(drop).map_err(|error| waiting_failed(error.source))
+    }
+}
+
+fn waiting_failed(error: std::io::Error) -> CommandError {
+    CommandError::failed(format!("cannot wait for signals: {error}"))
 }

@@ -304,9 +304,9 @@ impl Server {
             memory: Budget::new(config.limits.memory),
             agent_token: Arc::new(Mutex::new(config.agent_token.take())),
         };
-        let own = addresses.first().map_or(0, SocketAddr::port);
-        let at_home = ports.ports.iter().filter(|port| own == 0 || port.number == own);
-        let handover = PortHandover::new(at_home.map(|port| port.address.ip()))?;
+        // Ports of the service manager may have other numbers than those of the configuration.
+        let own = ports.ports.iter().filter(|port| port.native);
+        let handover = PortHandover::new(own.map(|port| port.address.ip()))?;
         Ok(Self { ports, reload, handover, start_tickets: StartTickets::new(), config })
     }
 
@@ -326,6 +326,12 @@ impl Server {
     #[must_use]
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.ports.ports.iter().map(|port| port.address).collect()
+    }
+
+    /// The addresses at which its own protocol is served too.
+    #[must_use]
+    pub fn own_addresses(&self) -> Vec<SocketAddr> {
+        self.ports.ports.iter().filter(|port| port.native).map(|port| port.address).collect()
     }
 
     /// Where it serves, in one line.

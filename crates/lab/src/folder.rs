@@ -13,6 +13,8 @@ use linerate_sock::userns::effective_user;
 use crate::{LabResourceError, journal};
 
 const LOCK: &str = "lock";
+/// The parent folder of root's labs.
+const ROOT_RUN_DIR: &str = "/run/linerate";
 /// Not accessible to others: the contents of the folder determine what the next call removes.
 const PRIVATE_MODE: u32 = 0o700;
 
@@ -63,11 +65,11 @@ impl fmt::Display for LabName {
 /// folder, otherwise a per-user folder in the one for temporary files.
 ///
 /// # Errors
-/// The last of these is accessible to others.
+/// The first or the last of these belongs to another user or is accessible to others.
 pub fn run_dir() -> Result<PathBuf, LabResourceError> {
     let user = effective_user();
     if user == 0 {
-        return Ok("/run/linerate".into());
+        return ours_if_there(ROOT_RUN_DIR.into(), user);
     }
     let given = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     if let Some(runtime) = given.filter(|path| path.is_absolute() && path.is_dir()) {
@@ -77,6 +79,15 @@ pub fn run_dir() -> Result<PathBuf, LabResourceError> {
     make(&path)?;
     check_ours(&path, user)?;
     Ok(path)
+}
+
+/// A folder that does not exist, or that only this user can write to. A service of another user may have been given the
+/// folder.
+fn ours_if_there(path: PathBuf, user: u32) -> Result<PathBuf, LabResourceError> {
+    match fs::symlink_metadata(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(path),
+        _ => check_ours(&path, user).map(|()| path),
+    }
 }
 
 /// In a folder that everybody may write to, another user could have created it first.
@@ -271,5 +282,16 @@ mod tests {
         for path in [open, link] {
             assert!(matches!(check_ours(&path, user), Err(LabResourceError::NotOurs(_))), "{path:?}");
         }
+    }
+
+    #[test]
+    fn a_folder_that_was_given_to_a_service_of_another_user_is_not_obeyed() {
+        let run = tempfile::tempdir().unwrap();
+        let (user, missing) = (effective_user(), run.path().join("linerate"));
+        assert_eq!(ours_if_there(missing.clone(), user).unwrap(), missing);
+        make(&missing).unwrap();
+        assert_eq!(ours_if_there(missing.clone(), user).unwrap(), missing);
+        let given = ours_if_there(missing, user + 1);
+        assert!(matches!(given, Err(LabResourceError::NotOurs(_))), "{given:?}");
     }
 }

@@ -111,8 +111,8 @@ pub enum LabResourceError {
     },
     /// A folder that others could have created.
     #[error(
-        "{path} is accessible to other users or belongs to another user; remove it, or set XDG_RUNTIME_DIR \
-         to a folder of your own",
+        "{path} is accessible to other users or belongs to another user; remove it, or name a folder of your \
+         own with LINERATE_RUN",
         path = .0.display()
     )]
     NotOurs(PathBuf),

@@ -34,6 +34,11 @@ impl TlsOptions {
 /// The options of a server that has a certificate.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
+// Either of them lets control connections be encrypted.
+#[cfg_attr(
+    feature = "clap",
+    command(group = clap::ArgGroup::new("tls_for_control").args(["tls", "tls_only"]).multiple(true))
+)]
 pub struct ServerTlsOptions {
     /// Let clients of linerate encrypt their control connections with TLS 1.3, and browsers their tests, and require it
     /// of the coordinators of an agent; with the certificate of --tls-cert, or else that of --tls-self-signed
@@ -54,7 +59,7 @@ pub struct ServerTlsOptions {
     pub tls_self_signed: bool,
     /// Answer clients that measure responsiveness, such as networkQuality, at this port (HTTPS; 5202 by convention)
     #[cfg(feature = "http2")]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "PORT", requires = "tls"))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "PORT", requires = "tls_for_control"))]
     pub responsiveness_port: Option<u16>,
 }
 

@@ -52,8 +52,7 @@ impl CertificateSource {
 
     /// The source for the server's own port, where control connections may be encrypted, and tests of browsers whose pages
     /// are.
-    #[must_use]
-    pub fn of_port(options: &ServerTlsOptions) -> Option<Self> {
+    fn of_port(options: &ServerTlsOptions) -> Option<Self> {
         let own = || options.is_for_control().then_some(Self::SelfSigned { file: None });
         Self::of_pages(options).or_else(own)
     }
@@ -67,6 +66,15 @@ impl CertificateSource {
         }
     }
 
+    /// The source for a server with these options, with or without pages.
+    ///
+    /// # Errors
+    /// The options name files of a certificate that nothing uses.
+    pub fn of_server(options: &ServerTlsOptions, has_pages: bool) -> Result<Option<Self>, CertificateError> {
+        let is_unused = !options.is_for_control() && !has_pages && options.tls_cert.is_some();
+        if is_unused { Err(CertificateError::Unused) } else { Ok(Self::of_port(options)) }
+    }
+
     fn of_files(options: &ServerTlsOptions) -> Option<Self> {
         let (certificate, key) = options.tls_cert.clone().zip(options.tls_key.clone())?;
         Some(Self::Files { certificate, key })
@@ -77,6 +85,9 @@ impl CertificateSource {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CertificateError {
+    /// Nothing uses it.
+    #[error("give --tls or --web with it")]
+    Unused,
     /// The file cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
@@ -188,15 +199,17 @@ impl TlsCertificate {
         Ok(Self { files, current: Mutex::new(identity), tried: Mutex::new(stamps) })
     }
 
-    /// Reads the files that the options of a server name, if they do. A self-signed certificate is made when it is needed.
+    /// Reads the certificate and its key as [`open`](Self::open) does, but makes none if they are missing.
     ///
     /// # Errors
     /// They cannot be read, or used.
-    pub fn check(options: &ServerTlsOptions) -> Result<(), CertificateError> {
-        match CertificateSource::of_files(options) {
-            Some(source) => Self::open(&source, &[]).map(drop),
-            None => Ok(()),
+    pub fn check(source: &CertificateSource) -> Result<(), CertificateError> {
+        if let CertificateSource::SelfSigned { file } = source
+            && read_private(&own_file(file.as_deref())?, MAX_FILE_BYTES)?.is_none()
+        {
+            return Ok(());
         }
+        Self::open(source, &[]).map(drop)
     }
 
     /// The certificate in words, for those who want to recognise it.
@@ -368,6 +381,36 @@ mod tests {
         fs::set_permissions(file, fs::Permissions::from_mode(0o644)).unwrap();
         let exposed = TlsCertificate::open(&source, &[]).unwrap_err().to_string();
         assert!(exposed.contains("chmod 600"), "{exposed}");
+    }
+
+    #[test]
+    fn a_check_finds_what_opening_would_and_makes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("tls.pem");
+        let source = CertificateSource::SelfSigned { file: Some(file.clone()) };
+        TlsCertificate::check(&source).unwrap();
+        assert!(!file.exists());
+        TlsCertificate::open(&source, &[]).unwrap();
+        TlsCertificate::check(&source).unwrap();
+        whole_private_file(&file, b"cut").unwrap();
+        let damaged = TlsCertificate::check(&source).unwrap_err().to_string();
+        assert!(damaged.contains("tls.pem has no certificate"), "{damaged}");
+    }
+
+    #[test]
+    fn files_that_nothing_uses_are_refused() {
+        let files = ServerTlsOptions {
+            tls_cert: Some("c.pem".into()),
+            tls_key: Some("k.pem".into()),
+            ..ServerTlsOptions::default()
+        };
+        let unused = CertificateSource::of_server(&files, false);
+        assert!(matches!(unused, Err(CertificateError::Unused)), "{unused:?}");
+        let used = Some(CertificateSource::Files { certificate: "c.pem".into(), key: "k.pem".into() });
+        assert_eq!(CertificateSource::of_server(&files, true).unwrap(), used);
+        let encrypted = ServerTlsOptions { tls_only: true, ..files };
+        assert_eq!(CertificateSource::of_server(&encrypted, false).unwrap(), used);
+        assert_eq!(CertificateSource::of_server(&ServerTlsOptions::default(), false).unwrap(), None);
     }
 
     #[test]

@@ -7,6 +7,21 @@ use std::path::{Path, PathBuf};
 
 use linerate_config::{ConfiguredOption, FileMistakes, MAX_FILE_BYTES, Mistakes, OptionKind, read_options};
 
+/// The option that names the file with the token of an agent.
+const AGENT_TOKEN_FILE: &str = "agent-token-file";
+
+/// Options that change while a server runs; the token of an agent is read again too.
+const LIVE_OPTIONS: &[&str] = &[
+    "limit-time",
+    "limit-clients",
+    "limit-memory",
+    "limit-daily-tests",
+    "limit-daily-time",
+    "limit-daily-bytes",
+    "limit-daily-total",
+    AGENT_TOKEN_FILE,
+];
+
 /// The options that a file gives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServiceConfig {
@@ -38,6 +53,8 @@ pub struct ConfigChanges {
     pub in_force: Vec<String>,
     /// Options that take effect when it starts again.
     pub after_restart: Vec<String>,
+    /// Whether the token of the agent is another one.
+    pub other_token: bool,
 }
 
 impl ConfigChanges {
@@ -47,7 +64,13 @@ impl ConfigChanges {
         let list = |names: &[String], what: &str| {
             (!names.is_empty()).then(|| format!("{what}: {}", names.join(", ")))
         };
-        let all = [list(&self.in_force, "changed"), list(&self.after_restart, "changes after a restart")];
+        // Without its file, or with its first one, there is not another one.
+        let other_token = self.other_token && !self.in_force.iter().any(|name| name == AGENT_TOKEN_FILE);
+        let all = [
+            list(&self.in_force, "changed"),
+            other_token.then(|| "the agent's token is another one".to_owned()),
+            list(&self.after_restart, "changes after a restart"),
+        ];
         let all: Vec<String> = all.into_iter().flatten().collect();
         let what = if all.is_empty() { "nothing has changed".to_owned() } else { all.join("; ") };
         format!("the configuration was read again: {what}")
@@ -113,10 +136,10 @@ impl ServiceConfig {
         words
     }
 
-    /// What `newer` changes, with the options that are `live` in a server that runs. The others are compared with those
-    /// of `started`, with which it runs.
+    /// What `newer` changes in a server that runs. Options that need a restart are compared with those of `started`, with
+    /// which it runs. `other_token` says whether the token of its agent is another one.
     #[must_use]
-    pub fn changes(&self, newer: &Self, started: &Self, live: &[&str]) -> ConfigChanges {
+    pub fn changes(&self, newer: &Self, started: &Self, other_token: bool) -> ConfigChanges {
         let of = |config: &Self, name: &str| {
             config.options.iter().find(|option| option.name == name).map(|option| option.values.clone())
         };
@@ -124,9 +147,9 @@ impl ServiceConfig {
         let mut names: Vec<&String> = all.map(|option| &option.name).collect();
         names.sort();
         names.dedup();
-        let mut changes = ConfigChanges::default();
+        let mut changes = ConfigChanges { other_token, ..ConfigChanges::default() };
         for name in names {
-            let is_live = live.contains(&name.as_str());
+            let is_live = LIVE_OPTIONS.contains(&name.as_str());
             let before = if is_live { self } else { started };
             if of(before, name) != of(newer, name) {
                 let list = if is_live { &mut changes.in_force } else { &mut changes.after_restart };
@@ -161,6 +184,7 @@ mod tests {
         ("bind", OptionKind::Values),
         ("classic", OptionKind::Switch),
         ("limit-time", OptionKind::Value),
+        ("agent-token-file", OptionKind::Value),
     ];
 
     fn read(text: &str) -> Result<ServiceConfig, ServiceConfigError> {
@@ -196,13 +220,21 @@ mod tests {
     fn changes_are_told_by_whether_a_server_can_make_them_while_it_runs() {
         let before = read("port = 1\nlimit-time = 5\nclassic = true\n").unwrap();
         let after = read("port = 2\nbind = \"::1\"\nlimit-time = 6\nclassic = true\n").unwrap();
-        let changes = before.changes(&after, &before, &["limit-time"]);
+        let changes = before.changes(&after, &before, false);
         assert_eq!(
             (changes.in_force, changes.after_restart),
             (vec!["limit-time".to_owned()], vec!["bind".to_owned(), "port".to_owned()])
         );
-        assert_eq!(before.changes(&before, &before, &[]), ConfigChanges::default());
-        let again = after.changes(&after, &before, &["limit-time"]);
+        assert_eq!(before.changes(&before, &before, false), ConfigChanges::default());
+        let again = after.changes(&after, &before, false);
         assert_eq!((again.in_force.len(), again.after_restart.len()), (0, 2), "the restart is still due");
+    }
+
+    #[test]
+    fn another_token_in_the_same_file_is_a_change() {
+        let (with, without) = (read("agent-token-file = \"token\"\n").unwrap(), read("").unwrap());
+        let words = |newer: &ServiceConfig| with.changes(newer, &with, true).in_words();
+        assert_eq!(words(&with), "the configuration was read again: the agent's token is another one");
+        assert_eq!(words(&without), "the configuration was read again: changed: agent-token-file");
     }
 }

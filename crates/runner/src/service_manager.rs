@@ -6,6 +6,7 @@ use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use linerate_sock::clock;
@@ -15,6 +16,55 @@ const BEATS_PER_WATCHDOG_TIME: u32 = 2;
 
 /// Shortest interval of heartbeats.
 const MIN_HEARTBEAT_INTERVAL: Duration = Duration::from_millis(10);
+
+/// The priority of a line in the journal, as syslog(3) numbers it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JournalPriority {
+    /// Something could not be done.
+    Error = 3,
+    /// Something may not be as it should be.
+    Warning = 4,
+    /// Anything else that is worth a line.
+    Information = 6,
+}
+
+impl JournalPriority {
+    /// The text with this priority at the start of each line, if standard error leads to the journal; otherwise the text
+    /// alone.
+    #[must_use]
+    pub fn on_stderr(self, text: String) -> String {
+        static JOURNAL: OnceLock<bool> = OnceLock::new();
+        if *JOURNAL.get_or_init(|| ServiceManager.keeps_a_journal()) {
+            self.on_each_line(&text)
+        } else {
+            text
+        }
+    }
+
+    fn on_each_line(self, text: &str) -> String {
+        text.split_inclusive('\n').map(|line| format!("<{}>{line}", self as u8)).collect()
+    }
+}
+
+/// Writes texts of one priority to standard error. Each write is one text of whole lines.
+#[derive(Debug)]
+pub struct JournalWriter<W> {
+    /// Standard error.
+    pub stderr: W,
+    /// The priority of the lines.
+    pub priority: JournalPriority,
+}
+
+impl<W: io::Write> io::Write for JournalWriter<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let text = self.priority.on_stderr(String::from_utf8_lossy(bytes).into_owned());
+        self.stderr.write_all(text.as_bytes()).map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stderr.flush()
+    }
+}
 
 /// Sends the state of a service to its manager. Without a manager, nothing is sent.
 ///
@@ -81,5 +131,16 @@ fn send(state: &str) {
     };
     if let Err(error) = sent() {
         tracing::debug!(%error, "the service manager was not reached");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_of_a_journal_has_a_priority_and_keeps_its_end() {
+        assert_eq!(JournalPriority::Error.on_each_line("one\n  two\n"), "<3>one\n<3>  two\n");
+        assert_eq!(JournalPriority::Information.on_each_line("one"), "<6>one");
     }
 }

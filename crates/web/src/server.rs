@@ -91,13 +91,7 @@ impl WebServer {
     /// # Errors
     /// As [`WebServer::bind`].
     pub fn bind_with(config: WebConfig, inherited: Option<std::net::TcpListener>) -> Result<Self, WebError> {
-        let is_loopback = config.address.ip().to_canonical().is_loopback();
-        let is_tls = config.tls.is_some();
-        let access = AccessControl::new(config.access.clone(), is_loopback, is_tls)?;
-        // With TLS alone, nobody may do anything until there is a token.
-        if !is_loopback && !config.access.insecure && !is_tls && !access.has_token() {
-            return Err(WebError::Unprotected(config.address));
-        }
+        let access = protection(&config)?;
         let certificate = config.tls.as_ref().map(|source| certificate(source, &config)).transpose()?;
         let fail = |source| WebError::Listen { address: config.address, source };
         let listener =
@@ -105,6 +99,17 @@ impl WebServer {
         listener.set_nonblocking(true).map_err(fail)?;
         let address = listener.local_addr().map_err(fail)?;
         Ok(Self { listener, address, access, certificate, config })
+    }
+
+    /// What [`WebServer::bind`] would refuse of a configuration without listening. Nothing is made.
+    ///
+    /// # Errors
+    /// Others can reach the address and nothing protects it, or a file cannot be used.
+    pub fn check(config: &WebConfig) -> Result<(), WebError> {
+        protection(config)?;
+        let Some(source) = &config.tls else { return Ok(()) };
+        let fail = |error| WebError::Tls { option: source.option(), source: error };
+        TlsCertificate::check(source).map_err(fail)
     }
 
     /// The address on which it listens.
@@ -402,6 +407,18 @@ async fn answer<S: AsyncRead + AsyncWrite + Unpin>(
             let _ = connection.await;
         }
     }
+}
+
+/// Who may use the service: not everybody, if others can reach it.
+fn protection(config: &WebConfig) -> Result<AccessControl, WebError> {
+    let is_loopback = config.address.ip().to_canonical().is_loopback();
+    let is_tls = config.tls.is_some();
+    let access = AccessControl::new(config.access.clone(), is_loopback, is_tls)?;
+    // With TLS alone, nobody may do anything until there is a token.
+    if !is_loopback && !config.access.insecure && !is_tls && !access.has_token() {
+        return Err(WebError::Unprotected(config.address));
+    }
+    Ok(access)
 }
 
 /// The certificate of the service, which is for all names that it answers to.

@@ -45,18 +45,16 @@ pub(crate) struct DoctorArgs {
 
 /// Checks this host and prints the results.
 pub(crate) fn run(args: &DoctorArgs) -> Result<Exit, CommandError> {
-    let folder = args.run.settings();
+    let folder = args.run.settings().map_err(CommandError::failed);
     if args.restore_settings {
-        return restore(folder.as_deref());
+        return restore(&folder?);
     }
-    let left = match folder.as_deref().map(leftovers).transpose() {
-        Ok(left) => left.flatten(),
-        // Unreadable leftovers cause a warning; the other checks continue.
-        Err(error) => {
-            print::warning(error);
-            None
-        }
-    };
+    let left = folder.and_then(|folder| leftovers(&folder).map_err(CommandError::failed));
+    // Unreadable leftovers cause a warning; the other checks continue.
+    let left = left.unwrap_or_else(|error| {
+        print::warning(error.into_text());
+        None
+    });
     let calibration = if args.calibrate { Some(calibrate()?) } else { crate::calibration::stored() };
     let (host, rate, rtt) = (args.host.as_deref(), args.link, args.rtt);
     let found = check_host(CheckRequest { host, rate, rtt, leftovers: left.as_ref(), calibration });
@@ -74,9 +72,8 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<Exit, CommandError> {
 }
 
 /// Restores what a killed agent has left changed.
-fn restore(folder: Option<&Path>) -> Result<Exit, CommandError> {
-    let restored = folder.map_or_else(|| Ok(Restored::default()), restore_leftovers);
-    let restored = restored.map_err(CommandError::failed)?;
+fn restore(folder: &Path) -> Result<Exit, CommandError> {
+    let restored = restore_leftovers(folder).map_err(CommandError::failed)?;
     if restored == Restored::default() {
         print::note("no agent has left changed settings on this host");
     }

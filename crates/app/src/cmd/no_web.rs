@@ -27,8 +27,8 @@ impl NoWebArgs {
         None
     }
 
-    /// There are no files of pages.
-    pub(super) fn check_files(&self, _: &ServeArgs) -> Result<(), CommandError> {
+    /// There are no options of pages.
+    pub(super) fn check(&self, _: &ServeArgs) -> Result<(), CommandError> {
         Ok(())
     }
 

@@ -13,13 +13,11 @@ use linerate_control::{
     ControlError, Heartbeat, Server, ServerConfig, ServerEvent, ServerHandle, ServerIdentity, ServerLimits,
     ServerReload, TlsRequirement, canonical_address, listening_text, restore_leftovers,
 };
-use linerate_model::{
-    ArchiveLimitOptions, ArchiveOptions, ListenOptions, ServerLimitOptions, ServerTlsOptions,
-};
+use linerate_model::{ArchiveLimitOptions, ArchiveOptions, ListenOptions, ServerLimitOptions};
 use linerate_report::outcome;
 use linerate_runner::{
-    ArchiveLogStore, CertificateSource, LabPortObserver, Retention, ServiceConfig, ServiceManager,
-    SettingsGuardians, TlsCertificate,
+    ArchiveLogStore, CertificateError, CertificateSource, LabPortObserver, Retention, ServiceConfig,
+    ServiceManager, SettingsGuardians, TlsCertificate,
 };
 use linerate_sock::inherited::InheritedSockets;
 use linerate_sock::thread::locked;
@@ -32,7 +30,7 @@ use crate::args::RunFolder;
 use crate::command_error::CommandError;
 use crate::config_file::ConfiguredServe;
 use crate::exit::Exit;
-use crate::signals::{SERVICE_STOP_SIGNALS, Signals, ending};
+use crate::signals::{SERVICE_STOP_SIGNALS, Signals, WaitingSignals, ending};
 use crate::{archive, calibration, print, stdout};
 
 #[derive(Debug, Args)]
@@ -71,18 +69,6 @@ pub(crate) struct ServeArgs {
     pub(super) archive: ArchiveOptions,
 }
 
-/// Options that SIGHUP changes while the server runs; the token of an agent is read again too.
-const LIVE_OPTIONS: &[&str] = &[
-    "limit-time",
-    "limit-clients",
-    "limit-memory",
-    "limit-daily-tests",
-    "limit-daily-time",
-    "limit-daily-bytes",
-    "limit-daily-total",
-    "agent-token-file",
-];
-
 /// Serves until a signal arrives, or until one run has ended with `--one-off`.
 pub(crate) fn run(args: &ServeArgs, configured: Option<ConfiguredServe>) -> Result<Exit, CommandError> {
     // Before any other file is opened.
@@ -91,22 +77,18 @@ pub(crate) fn run(args: &ServeArgs, configured: Option<ConfiguredServe>) -> Resu
     print::developers_log();
     let stops = if configured.is_some() { SERVICE_STOP_SIGNALS.to_vec() } else { ending() };
     let signals = Signals::catch_these(&stops)?;
+    // One that comes while the server starts waits until it can be obeyed.
+    let stopping = WaitingSignals::catch(&stops)?;
+    let hangups = configured.as_ref().map(|_| WaitingSignals::catch(&[SIGHUP])).transpose()?;
     let agent_token = args.agent_token_file.as_deref().map(read_token).transpose()?;
     if let Some(configured) = configured.as_ref().filter(|_| args.check_config) {
-        args.web.check_files(args)?;
-        check_certificate(&args.web.tls)?;
+        args.web.check(args)?;
+        certificate(&args.web, TlsCertificate::check)?;
         return Ok(stdout::print(
             format!("{}: no mistakes\n", configured.config.path().display()).as_bytes(),
         ));
     }
-    let settings = agent_token.as_ref().and_then(|_| args.run.settings());
-    if let Some(folder) = &settings {
-        match restore_leftovers(folder) {
-            Ok(restored) => print_restored(&restored, "left by a killed agent: "),
-            Err(error) => print::warning(error),
-        }
-    }
-    let settings = settings.filter(|_| !args.no_settings);
+    let settings = agent_token.as_ref().and_then(|_| settings_folder(args));
     let guardians =
         settings.clone().map(|folder| Arc::new(SettingsGuardians { folder, command: guardian::NAME }) as _);
     let identity = identity(&args.web)?;
@@ -121,16 +103,16 @@ pub(crate) fn run(args: &ServeArgs, configured: Option<ConfiguredServe>) -> Resu
         ServiceManager.stopping();
         handle.turn_off();
     };
-    Signals::hand_over(&stops, on_stop)?;
-    if let Some(configured) = configured {
-        reload_on_hangup(configured, server.reload())?;
+    stopping.hand_over(on_stop)?;
+    if let Some((configured, hangups)) = configured.zip(hangups) {
+        hangups.hand_over(on_hangup(configured, server.reload(), args.web.public))?;
     }
     ServiceManager.ready(&server.status());
-    let (own, json) = (args.listen.port, args.json);
+    let (own, json) = (server.own_addresses(), args.json);
     let coordinators = Mutex::new(BTreeSet::new());
     server
         .run(switch, move |event| {
-            if json { print_event_json(&event, own) } else { print_event(&event, own, &coordinators) }
+            if json { print_event_json(&event, &own) } else { print_event(&event, &own, &coordinators) }
         })
         .map_err(CommandError::failed)?;
     Ok(signals.which().map_or(Exit::Done, Exit::Interrupted))
@@ -142,14 +124,25 @@ impl ServeArgs {
     }
 }
 
-/// Reads the configuration file again at each SIGHUP.
-fn reload_on_hangup(configured: ConfiguredServe, server: ServerReload) -> Result<(), CommandError> {
+/// Restores settings of this host that a killed agent has left changed. Returns the folder of the undo journal of this
+/// agent, if it may change settings.
+fn settings_folder(args: &ServeArgs) -> Option<PathBuf> {
+    let folder = args.run.settings().map_err(print::warning).ok()?;
+    match restore_leftovers(&folder) {
+        Ok(restored) => print_restored(&restored, "left by a killed agent: "),
+        Err(error) => print::warning(error),
+    }
+    Some(folder).filter(|_| !args.no_settings)
+}
+
+/// Reads the configuration file again. The server was public, or not, when it started.
+fn on_hangup(configured: ConfiguredServe, server: ServerReload, is_public: bool) -> impl Fn(i32) + Send {
     let started = configured.config.clone();
     let in_force = Mutex::new(configured);
-    let on_hangup = move |_| {
+    move |_| {
         ServiceManager.reloading();
         let mut in_force = locked(&in_force);
-        match reloaded(&in_force, &started, &server) {
+        match reloaded(&in_force, (&started, is_public), &server) {
             Ok((newer, status)) => {
                 print::note(&status);
                 ServiceManager.ready(&status);
@@ -162,37 +155,42 @@ fn reload_on_hangup(configured: ConfiguredServe, server: ServerReload) -> Result
                 ServiceManager.ready(status);
             }
         }
-    };
-    Signals::hand_over(&[SIGHUP], on_hangup)
+    }
 }
 
 /// The configuration file as it is now, and what has changed, in words.
 fn reloaded(
     in_force: &ConfiguredServe,
-    started: &ServiceConfig,
+    (started, is_public): (&ServiceConfig, bool),
     server: &ServerReload,
 ) -> Result<(ConfiguredServe, String), CommandError> {
     let (newer, args) = in_force.read_again()?;
-    let changes = in_force.config.changes(&newer.config, started, LIVE_OPTIONS);
-    server.set_agent_token(args.agent_token_file.as_deref().map(read_token).transpose()?);
-    server.set_limits(args.limits());
+    let token = args.agent_token_file.as_deref().map(read_token).transpose()?;
+    let changes = in_force.config.changes(&newer.config, started, server.set_agent_token(token));
+    // That it is public changes with a restart, and with it what its quotas are if none are given.
+    server.set_limits(ServerLimits::new(&args.limits, is_public));
     Ok((newer, changes.in_words()))
 }
 
-/// Reads a certificate in files. A self-signed one is made when it is needed.
-fn check_certificate(tls: &ServerTlsOptions) -> Result<(), CommandError> {
-    TlsCertificate::check(tls).map_err(|error| CommandError::of(error.needs_correction(), error))
+/// What is read of the certificate of the server's own port, if one is wanted.
+fn certificate<T>(
+    web: &WebArgs,
+    read: impl FnOnce(&CertificateSource) -> Result<T, CertificateError>,
+) -> Result<Option<T>, CommandError> {
+    let refused = |option: &str, error: CertificateError| {
+        CommandError::of(error.needs_correction(), format!("{option}: {error}"))
+    };
+    let source = CertificateSource::of_server(&web.tls, web.names().is_some());
+    let Some(source) = source.map_err(|error| refused("--tls-cert", error))? else { return Ok(None) };
+    let option = if web.tls.is_for_control() { "--tls" } else { source.option() };
+    read(&source).map(Some).map_err(|error| refused(option, error))
 }
 
 /// The certificate of the server's own port, if it is wanted.
 fn identity(web: &WebArgs) -> Result<Option<Arc<dyn ServerIdentity>>, CommandError> {
-    if !web.tls.is_for_control() && web.names().is_none() && web.tls.tls_cert.is_some() {
-        return Err(CommandError::usage("--tls-cert: give --tls or --web with it"));
-    }
-    let Some(source) = CertificateSource::of_port(&web.tls) else { return Ok(None) };
-    let option = if web.tls.is_for_control() { "--tls" } else { source.option() };
-    let identity = TlsCertificate::open(&source, &web.names().unwrap_or_default())
-        .map_err(|error| CommandError::of(error.needs_correction(), format!("{option}: {error}")))?;
+    let names = web.names().unwrap_or_default();
+    let identity = certificate(web, |source| TlsCertificate::open(source, &names))?;
+    let Some(identity) = identity else { return Ok(None) };
     if web.tls.is_for_control() {
         print::note(format!("TLS for control connections (clients give --tls): {}", identity.in_words()));
     }
@@ -223,8 +221,8 @@ fn config(args: &ServeArgs) -> ServerConfig {
     }
 }
 
-/// Prints an event of a server on port `own`. `coordinators` has the clients that coordinate runs.
-fn print_event(event: &ServerEvent, own: u16, coordinators: &Mutex<BTreeSet<SocketAddr>>) {
+/// Prints an event of a server whose own addresses are `own`. `coordinators` has the clients that coordinate runs.
+fn print_event(event: &ServerEvent, own: &[SocketAddr], coordinators: &Mutex<BTreeSet<SocketAddr>>) {
     match event {
         ServerEvent::Listening(address) => print::note(listening_text(*address, own)),
         ServerEvent::SettingsRestored { client, restored } => {
@@ -250,7 +248,7 @@ fn print_event(event: &ServerEvent, own: u16, coordinators: &Mutex<BTreeSet<Sock
 }
 
 /// Prints an event as one line of JSON; where a server listens also as text.
-fn print_event_json(event: &ServerEvent, own: u16) {
+fn print_event_json(event: &ServerEvent, own: &[SocketAddr]) {
     if let ServerEvent::Listening(address) = event {
         print::note(listening_text(*address, own));
     }

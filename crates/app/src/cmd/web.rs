@@ -63,9 +63,9 @@ impl WebArgs {
         self.web.map(|address| WebConfig::certificate_names(address, &self.web_name))
     }
 
-    /// Reads the files that the options name.
-    pub(super) fn check_files(&self, args: &ServeArgs) -> Result<(), CommandError> {
-        self.config(args).map(drop)
+    /// Checks the options, and reads the files that they name.
+    pub(super) fn check(&self, args: &ServeArgs) -> Result<(), CommandError> {
+        self.config(args)?.map_or(Ok(()), |config| WebServer::check(&config).map_err(refused))
     }
 
     /// The socket of the pages, if the service manager has opened it.

@@ -1,10 +1,12 @@
 //! The configuration file of `linerate serve`.
 
 use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::support::{Done, Folder, Process, ServeProcess, TIMEOUT, eventually, linerate};
+use crate::support::{Done, Folder, Process, ServeProcess, TIMEOUT, eventually, linerate, signal};
 
 /// A configuration file in a folder.
 struct ConfigFile {
@@ -132,6 +134,102 @@ fn a_check_reads_the_files_that_the_configuration_names_and_serves_nobody() {
 }
 
 #[test]
+fn a_check_refuses_what_a_start_refuses() {
+    let file = ConfigFile::new("");
+    let data = file.folder.path().join("linerate");
+    fs::create_dir(&data).unwrap();
+    let secret = |name: &str, mode: u32| {
+        let path = data.join(name);
+        fs::write(&path, "cut").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        path.display().to_string()
+    };
+    let (damaged, exposed) = (secret("damaged", 0o600), secret("exposed", 0o644));
+    let answer = |text: &str, more: &[&str]| {
+        file.write(text);
+        let mut command = file.command(more);
+        command.env("XDG_DATA_HOME", file.folder.path());
+        Process::start(command).finish(TIMEOUT)
+    };
+    for good in [
+        "web = true\ntls-self-signed = true\n",
+        "web = \"0.0.0.0:8080\"\ninsecure = true\n",
+        "tls-only = true\nresponsiveness-port = 5202\n",
+        "tls = true\nresponsiveness-port = 5202\n",
+    ] {
+        let checked = answer(good, &["--check-config"]);
+        assert_eq!(checked.code, Some(0), "{good}: {checked:?}");
+    }
+    assert!(!data.join("tls.pem").exists(), "a check makes nothing");
+    secret("tls.pem", 0o600);
+    for (text, words) in [
+        ("web = \"0.0.0.0:8080\"\n", "neither a token nor TLS"),
+        (&format!("web = true\ntokens = \"{damaged}\"\n"), "damaged:1: the first line is not"),
+        (&format!("web = true\ntokens = \"{exposed}\"\n"), "chmod 600"),
+        ("tls-cert = \"c.pem\"\ntls-key = \"k.pem\"\n", "--tls-cert: give --tls or --web with it"),
+        ("tls = true\n", "--tls: "),
+        ("web = true\ntls-self-signed = true\n", "tls.pem has no certificate"),
+        ("responsiveness-port = 5202\n", "--tls"),
+    ] {
+        for more in [&["--check-config"][..], &[]] {
+            let refused = answer(&format!("port = 0\n{text}"), more);
+            assert!(refused.code == Some(2) && refused.stderr.contains(words), "{text}{more:?}: {refused:?}");
+        }
+    }
+}
+
+/// A file that gives the server its token when the test wants it.
+struct SlowFile {
+    path: PathBuf,
+}
+
+impl SlowFile {
+    fn new(folder: &Folder) -> Self {
+        let path = folder.path().join("slow");
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        Self { path }
+    }
+
+    /// Calls `act` while the server reads the file, and then lets it find this text.
+    fn give(&self, text: &str, act: impl FnOnce()) {
+        // O_NONBLOCK: without a reader, opening fails instead of waiting.
+        let open = || fs::OpenOptions::new().write(true).custom_flags(0o4000).open(&self.path).ok();
+        let mut pipe = eventually("the server reads the file", open);
+        act();
+        pipe.write_all(text.as_bytes()).unwrap();
+    }
+}
+
+#[test]
+fn signals_that_come_while_the_server_starts_are_obeyed_when_it_has_started() {
+    const TOKEN: &str = "the token of this agent";
+    let file = ConfigFile::new("");
+    let slow = SlowFile::new(&file.folder);
+    let waiting = format!("port = 0\nagent-token-file = \"{}\"\n", slow.path.display());
+    file.write(&waiting);
+    let server = Process::start(file.command(&[]));
+    slow.give(TOKEN, || signal(server.pid(), "TERM"));
+    let ended = server.finish(TIMEOUT);
+    assert_eq!(ended.code, Some(143), "{ended:?}");
+    // Without a configuration file, SIGHUP ends it too.
+    let mut command = linerate();
+    command.args(["serve", "-p", "0", "--agent-token-file"]).arg(&slow.path);
+    let server = Process::start(command);
+    slow.give(TOKEN, || signal(server.pid(), "HUP"));
+    let ended = server.finish(TIMEOUT);
+    assert_eq!(ended.code, Some(129), "{ended:?}");
+    let server = Process::start(file.command(&[]));
+    slow.give(TOKEN, || {
+        file.write("port = 0\n");
+        signal(server.pid(), "HUP");
+    });
+    let words = "the configuration was read again: changed: agent-token-file";
+    eventually("it has read the file again", || server.stderr().contains(words).then_some(()));
+    signal(server.pid(), "TERM");
+    assert_eq!(server.finish(TIMEOUT).code, Some(143));
+}
+
+#[test]
 fn sighup_changes_limits_for_the_next_run_and_names_what_needs_a_restart() {
     let file = ConfigFile::new("port = 0\nlimit-time = \"300ms\"\n");
     let server = file.serve(&[]);
@@ -215,7 +313,8 @@ fn the_token_of_an_agent_is_read_again() {
     assert_eq!(directed(&others).code, Some(1), "a token that it does not know");
     fs::copy(&others, &token).unwrap();
     server.signal("HUP");
-    eventually("the configuration is read", || server.stderr().contains("was read again").then_some(()));
+    let words = "was read again: the agent's token is another one";
+    eventually("the configuration is read", || server.stderr().contains(words).then_some(()));
     let measured = directed(&others);
     assert_eq!(measured.code, Some(0), "{measured:?}");
     file.write("port = 0\n");

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixDatagram;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::support::{Folder, Process, ServeProcess, TIMEOUT, eventually, linerate, started_by};
+use crate::support::{Folder, Process, ServeProcess, TIMEOUT, eventually, linerate, signal, started_by};
 
 /// What a service manager reads.
 struct Manager {
@@ -174,18 +174,135 @@ fn a_socket_that_nothing_serves_is_named() {
 }
 
 #[test]
-fn lines_in_a_journal_begin_with_their_priority() {
-    use std::os::unix::fs::MetadataExt;
+fn speed_tests_at_the_pages_are_answered_when_the_port_is_the_managers() {
+    use std::io::{Read, Write};
+    let (_, sockets) = pair();
     let folder = Folder::new();
-    let journal = folder.path().join("journal");
-    let file = std::fs::File::create(&journal).unwrap();
-    let found = file.metadata().unwrap();
-    let mut command = linerate();
-    command.args(["serve", "-p", "0"]).env("JOURNAL_STREAM", format!("{}:{}", found.dev(), found.ino()));
-    let mut server = command.stdout(Stdio::null()).stderr(Stdio::from(file)).spawn().unwrap();
-    let text = || std::fs::read_to_string(&journal).unwrap();
-    eventually("it listens", || text().contains("<6>listening on ").then_some(()));
+    let log = folder.path().join("log");
+    let mut command = with_sockets(sockets, &["--port", "1", "--web", "127.0.0.1:0"]);
+    let mut server = command.stderr(Stdio::from(std::fs::File::create(&log).unwrap())).spawn().unwrap();
+    let address = eventually("it has pages", || {
+        let text = std::fs::read_to_string(&log).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix("pages at http://"))?;
+        Some(line.trim_end_matches('/').to_owned())
+    });
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
+    stream.write_all(b"GET /__down?bytes=1000 HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n").unwrap();
+    let mut reply = Vec::new();
+    while !reply.windows(4).any(|end| end == b"\r\n\r\n") {
+        let mut part = [0; 1024];
+        let count = stream.read(&mut part).unwrap();
+        assert!(count > 0, "{}", String::from_utf8_lossy(&reply));
+        reply.extend_from_slice(&part[..count]);
+    }
     server.kill().unwrap();
     server.wait().unwrap();
-    assert!(text().lines().all(|line| line.starts_with('<')), "{}", text());
+    let reply = String::from_utf8_lossy(&reply);
+    assert!(reply.starts_with("HTTP/1.1 200 ") && reply.contains("Content-Length: 1000\r\n"), "{reply}");
+}
+
+/// A file that stands for the journal.
+struct JournalFile {
+    folder: Folder,
+}
+
+impl JournalFile {
+    fn new() -> Self {
+        Self { folder: Folder::new() }
+    }
+
+    /// Starts the program, whose user has a data directory of its own, with its errors in the journal.
+    fn start(&self, args: &[&str]) -> std::process::Child {
+        use std::os::unix::fs::MetadataExt;
+        let file = std::fs::File::create(self.folder.path().join("journal")).unwrap();
+        let found = file.metadata().unwrap();
+        let mut command = linerate();
+        command.args(args).env("JOURNAL_STREAM", format!("{}:{}", found.dev(), found.ino()));
+        command.env("XDG_DATA_HOME", self.folder.path());
+        command.stdout(Stdio::null()).stderr(Stdio::from(file)).spawn().unwrap()
+    }
+
+    fn text(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("journal")).unwrap()
+    }
+}
+
+#[test]
+fn lines_in_a_journal_begin_with_their_priority() {
+    let journal = JournalFile::new();
+    let mut server = journal.start(&["serve", "-p", "0", "--tls"]);
+    let port = eventually("it listens", || {
+        let text = journal.text();
+        let (_, rest) = text.split_once("<6>listening on [::]:")?;
+        Some(rest.split_once(" (")?.0.to_owned())
+    });
+    // What the parts of the program say by themselves has a priority too.
+    std::fs::write(journal.folder.path().join("linerate").join("tls.pem"), "cut").unwrap();
+    let mut client = linerate();
+    client.args(["test", "127.0.0.1", "-p", &port, "--tls", "-t", "0.2", "--upload", "--no-latency", "-q"]);
+    Process::start(client).finish(TIMEOUT);
+    let is_named =
+        |line: &str| line.starts_with("<3>") && line.contains("the changed certificate is not used");
+    eventually("it names the certificate", || journal.text().lines().any(is_named).then_some(()));
+    server.kill().unwrap();
+    server.wait().unwrap();
+    let text = journal.text();
+    assert!(text.lines().all(|line| line.starts_with('<')), "{text}");
+    assert_eq!(journal.start(&["serve", "--prot", "0"]).wait().unwrap().code(), Some(2));
+    let text = journal.text();
+    assert!(text.contains("--prot") && text.lines().all(|line| line.starts_with("<3>")), "{text}");
+}
+
+/// The value that a unit, or a drop-in for it, gives a key last.
+fn unit_value(file: &str, key: &str) -> Option<String> {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/systemd").join(file);
+    let text = std::fs::read_to_string(path).unwrap();
+    text.lines().filter_map(|line| line.strip_prefix(key)).next_back().map(str::to_owned)
+}
+
+#[test]
+fn the_unit_keeps_its_undo_journals_and_does_not_remove_those_of_root() {
+    let of_unit = |key: &str| unit_value("linerate.service", key).unwrap();
+    let folder = of_unit("RuntimeDirectory=");
+    assert_ne!(folder, "linerate", "that is root's, and it would be removed with the service");
+    assert_eq!(of_unit("RuntimeDirectoryPreserve="), "yes");
+    assert_eq!(of_unit("Environment=LINERATE_RUN="), format!("/run/{folder}"));
+    // As root, it shares root's folder, and systemd neither makes nor removes it.
+    let of_lab = |key: &str| unit_value("lab.conf", key).unwrap();
+    assert_eq!(of_lab("RuntimeDirectory="), "");
+    assert_eq!(of_lab("Environment=LINERATE_RUN="), "/run/linerate");
+}
+
+#[test]
+fn a_guardian_survives_the_signals_of_a_watchdog_and_obeys_the_journal_of_its_agent() {
+    use std::io::Read;
+    let folder = Folder::new();
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let namespace = linerate_sock::netns::cookie().expect("the kernel numbers its namespaces");
+    let journal = folder.path().join(format!("{namespace}.journal"));
+    // The interface does not exist: what becomes of the entry is visible without rights of root.
+    let lines = [
+        format!(r#"{{"entry":"opening","format":1,"boot_id":"{}","pid":1}}"#, boot.trim()),
+        r#"{"entry":"change","setting":"mtu","interface":{"name":"gone7","index":2000000000},"found":"1500","ours":"9000"}"#
+            .to_owned(),
+    ];
+    std::fs::write(&journal, lines.join("\n") + "\n").unwrap();
+    let mut command = linerate();
+    command.arg("guard-settings").arg(folder.path());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut guardian = command.spawn().unwrap();
+    guardian.stdout.take().unwrap().read_exact(&mut [0]).unwrap();
+    for name in ["ABRT", "QUIT", "TERM", "INT", "HUP"] {
+        signal(guardian.id(), name);
+    }
+    crate::support::pause(Duration::from_millis(200));
+    assert_eq!(guardian.try_wait().unwrap(), None, "it ended before its agent");
+    assert!(journal.exists());
+    drop(guardian.stdin.take());
+    let ended = guardian.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(0), "{said}");
+    assert!(said.contains("the agent was killed: mtu of gone7: the interface is gone"), "{said}");
+    assert!(!journal.exists(), "{said}");
 }

@@ -246,7 +246,7 @@ fn the_settings_of_an_agent_that_is_killed_are_put_back_at_once_by_its_guardian(
         let guardian = guardians(agent.pid());
         assert_eq!(guardian.len(), 1, "{guardian:?}");
         // Signals that end an agent do not end its guardian.
-        for name in ["INT", "TERM", "HUP"] {
+        for name in ["INT", "TERM", "HUP", "QUIT", "ABRT"] {
             signal(guardian[0], name);
         }
         signals.iter().for_each(|name| agent.signal(name));

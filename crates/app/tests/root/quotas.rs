@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::{LinkSide, Net, Process, ServeProcess, TIMEOUT, eventually, pause, test_json};
+use crate::support::{Folder, LinkSide, Net, Process, ServeProcess, TIMEOUT, eventually, pause, test_json};
 
 /// What the server says to a test that it refuses.
 fn refusal(net: &Net, port: u16, args: &[&str]) -> String {
@@ -35,6 +35,23 @@ fn tests_of_a_network_are_counted_over_all_tools() {
     let theirs = iperf3(&net, server.port, &["-t", "1"]);
     let said: Value = serde_json::from_slice(&theirs.stdout).unwrap();
     assert_eq!(said["error"], json!("the server is busy running a test. try again later"), "{said}");
+}
+
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn a_server_that_is_public_until_its_restart_keeps_the_quotas_of_one() {
+    let (net, folder) = (Net::pair(), Folder::new());
+    let config = folder.file("linerate.toml");
+    std::fs::write(&config, "web = \"127.0.0.1:0\"\npublic = true\n").unwrap();
+    let server = ServeProcess::start_in(&net, LinkSide::B, &["--config", &config]);
+    // Strangers may measure for 20 minutes a day.
+    let why = refusal(&net, server.port, &["-t", "1300"]);
+    assert!(why.contains("20 min"), "{why}");
+    std::fs::write(&config, "web = \"127.0.0.1:0\"\nlimit-clients = 5\n").unwrap();
+    server.signal("HUP");
+    let words = "changed: limit-clients; changes after a restart: public";
+    eventually("it was read again", || server.stderr().contains(words).then_some(()));
+    assert_eq!(refusal(&net, server.port, &["-t", "1300"]), why);
 }
 
 #[test]

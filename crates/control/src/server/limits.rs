@@ -59,8 +59,11 @@ impl ServerReload {
     }
 
     /// Replaces the token that coordinators must know who connect from now on; without one, they are refused. A server
-    /// that was no agent when it started changes no settings of its host for them.
-    pub fn set_agent_token(&self, token: Option<Token>) {
-        *locked(&self.agent_token) = token;
+    /// that was no agent when it started changes no settings of its host for them. Returns whether it is another one.
+    pub fn set_agent_token(&self, token: Option<Token>) -> bool {
+        let mut current = locked(&self.agent_token);
+        let is_another = *current != token;
+        *current = token;
+        is_another
     }
 }

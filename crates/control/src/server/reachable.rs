@@ -31,10 +31,13 @@ fn reachable(bound: IpAddr, all: &[InterfaceAddress]) -> Vec<IpAddr> {
     found
 }
 
-/// Where a server on port `own` listens, with the commands that measure from another host.
+/// Where a server listens, with the commands that measure from another host. `own` has its
+/// [own addresses](super::Server::own_addresses).
 #[must_use]
-pub fn listening_text(address: SocketAddr, own: u16) -> String {
-    if let Some(tools) = ServerConfig::tools_of_port(address.port(), own) {
+pub fn listening_text(address: SocketAddr, own: &[SocketAddr]) -> String {
+    if !own.contains(&address)
+        && let Some(tools) = tools_of_port(address.port())
+    {
         return format!("listening on {address} (TCP and UDP) for {tools}");
     }
     let default = linerate_proto::native::NATIVE.default_port;
@@ -67,14 +70,10 @@ pub fn canonical_address(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-impl ServerConfig {
-    /// Names of the tools that a server on port `own` serves on `port`; absent for that port itself.
-    #[must_use]
-    pub fn tools_of_port(port: u16, own: u16) -> Option<String> {
-        let mut classic = Self::classic_ports().into_iter();
-        let classic = classic.find(|classic| classic.port == port && port != own)?;
-        Some(classic.tools.iter().map(|tool| tool.name).collect::<Vec<_>>().join(" and "))
-    }
+/// Names of the tools that expect this port; absent for a port that none expects.
+fn tools_of_port(port: u16) -> Option<String> {
+    let classic = ServerConfig::classic_ports().into_iter().find(|classic| classic.port == port)?;
+    Some(classic.tools.iter().map(|tool| tool.name).collect::<Vec<_>>().join(" and "))
 }
 
 #[cfg(test)]
@@ -94,5 +93,13 @@ mod tests {
         assert_eq!(reachable(ip("127.0.0.1"), &all), [ip("127.0.0.1")]);
         assert_eq!(reachable(ip("::ffff:192.0.2.7"), &all), [ip("192.0.2.7")]);
         assert_eq!(reachable(ip("::"), &all[..2]), Vec::<IpAddr>::new());
+    }
+
+    #[test]
+    fn a_port_that_other_tools_expect_is_described_by_what_is_served_there() {
+        let address: SocketAddr = "127.0.0.1:5001".parse().unwrap();
+        assert!(listening_text(address, &[]).contains("(TCP and UDP) for iperf"), "a classic port");
+        let own = listening_text(address, &[address]);
+        assert!(own.ends_with("from another host with: linerate test 127.0.0.1 -p 5001"), "{own}");
     }
 }

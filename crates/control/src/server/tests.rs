@@ -14,6 +14,7 @@ use linerate_compat::{EmbeddedServerConfig, Tool};
 use linerate_model::flow::RunId;
 use linerate_model::sniff::Match;
 use linerate_model::{CaveatKind, Outcome, RunRecord, TestSpec, World};
+use linerate_sock::inherited::InheritedSockets;
 use linerate_units::Span;
 
 use super::{ClassicPort, Policy, Server, ServerConfig, ServerEvent, ServerHandle, ServerLimits};
@@ -244,6 +245,20 @@ impl Drop for Serving {
             let _ = thread.join();
         }
     }
+}
+
+#[test]
+fn sockets_of_the_service_manager_have_another_number_and_are_the_servers_own() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut inherited = InheritedSockets::default();
+    inherited.add(listener.into()).unwrap();
+    let configured = vec!["127.0.0.1:1".parse().unwrap()];
+    let classic = vec![ClassicPort { port: 0, tools: vec![&GREETER] }];
+    let config = ServerConfig { addresses: configured, classic, ..ServerConfig::default() };
+    let server = Server::bind_with(config, &mut inherited).unwrap();
+    assert_eq!((server.own_addresses(), server.addresses().len()), (vec![address], 2));
+    assert!(server.handover().takes(address.ip()), "connections that come to the pages at this address");
 }
 
 fn answer(stream: &mut TcpStream) -> String {

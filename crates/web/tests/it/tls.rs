@@ -202,7 +202,12 @@ fn with_tls_alone_others_reach_the_service_and_may_do_nothing() {
     let open = |tls: Option<CertificateSource>, public: bool| {
         let access = Access { public, ..Access::default() };
         let address = "0.0.0.0:0".parse().unwrap();
-        WebServer::bind(WebConfig { address, tls, ..config(access, None) })
+        let config = WebConfig { address, tls, ..config(access, None) };
+        let checked = WebServer::check(&config).map_err(|error| error.to_string());
+        let opened = WebServer::bind(config);
+        let refused = opened.as_ref().err().map(ToString::to_string);
+        assert_eq!(checked.err(), refused, "a check finds the same");
+        opened
     };
     let tls = Some(CertificateSource::SelfSigned { file: Some(folder.path().join("tls.pem")) });
     assert!(matches!(open(None, true), Err(WebError::Unprotected(_))));
