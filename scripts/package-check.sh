@@ -87,7 +87,6 @@ printf '# changed\n' >>"$root/etc/linerate/linerate.toml"
 chroot "$root" dpkg -r linerate >"$work/remove.log" 2>&1
 grep -qx '# changed' "$root/etc/linerate/linerate.toml" || { echo "removing has deleted the configuration" >&2; exit 1; }
 chroot "$root" dpkg -P linerate >>"$work/remove.log" 2>&1 || { cat "$work/remove.log" >&2; exit 1; }
-rmdir "$root/run/linerate-server"
 files >"$work/after"
 if diff <(grep -Ev "$noise" "$work/before") <(grep -Ev "$noise" "$work/after"); then
     echo "nothing is left"
