@@ -9,7 +9,7 @@ use std::io::Write;
 use clap::builder::StyledStr;
 use linerate_model::foreign_text;
 use linerate_report::message::wrap_message;
-use linerate_runner::{JournalPriority, JournalWriter};
+use linerate_runner::{JournalPriority, PriorityWriter};
 use tracing::Level;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::writer::MakeWriterExt;
@@ -69,7 +69,7 @@ fn style(colour: anstyle::AnsiColor) -> impl Display {
 /// Prints the warnings of all parts of the program on stderr from now on; `LINERATE_LOG` selects others, such as `debug`.
 pub(crate) fn developers_log() {
     let filter = EnvFilter::try_from_env("LINERATE_LOG").unwrap_or_else(|_| "warn,async_nats=off".into());
-    let with = |priority| move || JournalWriter { stderr: std::io::stderr(), priority };
+    let with = |priority| move || PriorityWriter { stderr: std::io::stderr(), priority };
     let errors = with(JournalPriority::Error).with_max_level(Level::ERROR);
     let warnings = with(JournalPriority::Warning).with_max_level(Level::WARN);
     let writer = errors.or_else(warnings.or_else(with(JournalPriority::Information)));

@@ -101,7 +101,7 @@ impl WaitingSignals {
     /// # Errors
     /// The host refuses handlers.
     pub(crate) fn catch(signals: &[i32]) -> Result<Self, CommandError> {
-        Coming::new(signals).map(Self).map_err(waiting_failed)
+        Coming::new(signals).map(Self).map_err(|error| waiting_failed(&error))
     }
 
     /// Calls `act` in a new thread for each that has come since then, or comes.
@@ -110,10 +110,10 @@ impl WaitingSignals {
     /// The host refuses threads.
     pub(crate) fn hand_over(mut self, act: impl Fn(i32) + Send + 'static) -> Result<(), CommandError> {
         let handler = thread::spawn("signals", move || self.0.forever().for_each(act));
-        handler.map(drop).map_err(|error| waiting_failed(error.source))
+        handler.map(drop).map_err(|error| waiting_failed(&error.source))
     }
 }
 
-fn waiting_failed(error: std::io::Error) -> CommandError {
+fn waiting_failed(error: &std::io::Error) -> CommandError {
     CommandError::failed(format!("cannot wait for signals: {error}"))
 }

@@ -81,7 +81,7 @@ pub use run::{run, serve};
 pub use secret_file::{PrivateFileError, SecretFileError, read_private, read_secret};
 pub use service_config::{ConfigChanges, ServiceConfig, ServiceConfigError};
 #[cfg(target_os = "linux")]
-pub use service_manager::{JournalPriority, JournalWriter, ServiceManager};
+pub use service_manager::{JournalPriority, PriorityWriter, ServiceManager};
 #[cfg(target_os = "linux")]
 pub use settings_guardian::SettingsGuardians;
 pub use test_file::PreparedFile;

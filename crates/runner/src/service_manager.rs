@@ -48,14 +48,14 @@ impl JournalPriority {
 
 /// Writes texts of one priority to standard error. Each write is one text of whole lines.
 #[derive(Debug)]
-pub struct JournalWriter<W> {
+pub struct PriorityWriter<W> {
     /// Standard error.
     pub stderr: W,
     /// The priority of the lines.
     pub priority: JournalPriority,
 }
 
-impl<W: io::Write> io::Write for JournalWriter<W> {
+impl<W: io::Write> io::Write for PriorityWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = self.priority.on_stderr(String::from_utf8_lossy(bytes).into_owned());
         self.stderr.write_all(text.as_bytes()).map(|()| bytes.len())
