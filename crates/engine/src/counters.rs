@@ -237,6 +237,11 @@ impl Counts {
         (self.first_at != NEVER).then_some(Mono(self.first_at))
     }
 
+    /// Bytes of all streams.
+    pub(crate) fn total_of(streams: &[Counters]) -> u64 {
+        streams.iter().map(|stream| stream.total.load(Relaxed)).sum()
+    }
+
     /// Sums over all streams; the earliest first byte and the latest last byte.
     pub(crate) fn of(streams: &[Counters]) -> Self {
         let start = Self { first_at: NEVER, ..Self::default() };

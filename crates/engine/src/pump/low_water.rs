@@ -1,16 +1,23 @@
-//! Fewer wake-ups for a fast receiver: it waits for a whole block while blocks arrive within a millisecond.
+//! Fewer wake-ups for a fast receiver: it waits for a whole block while blocks arrive within a millisecond, if that is
+//! not slower.
 //!
-//! A receiver that keeps up with its sender wakes for every packet or two. On two cores these wake-ups cost the
-//! sender more than the bytes do. With a low-water mark on the socket (SO_RCVLOWAT) the kernel delays the
-//! wake-up. The mark is set only if it delays no byte by more than a few milliseconds, and only if the receive
-//! buffer holds several times the bytes of a round trip, so that the receive window does not shrink. The first
-//! read below the mark removes it.
+//! A receiver that keeps up with its sender wakes for every packet or two, which can cost the sender more than the
+//! bytes do. With a low-water mark on the socket (SO_RCVLOWAT) the kernel delays the wake-up. But a receiver that
+//! sleeps also leaves the work of TCP to the processor that delivers the packets, which is the sender's on the same
+//! host. Which of the two costs more depends on packets, congestion control and processor, so a [`MarkTrial`] measures
+//! it when the flow has become fast.
+//!
+//! The mark is set only if it delays no byte by more than a few milliseconds, and only if the receive buffer holds
+//! several times the bytes of a round trip, so that the receive window does not shrink. The first read below the mark
+//! removes it.
 
 use std::net::TcpStream;
 use std::time::Duration;
 
 use linerate_sock::stream::{set_low_water, set_recv_timeout};
 use linerate_sock::{Mono, sockopt, tcp_info};
+
+use crate::counters::{Counters, Counts};
 
 /// The mark is set only if it fills within this time.
 const MAX_FILL_TIME: Duration = Duration::from_millis(1);
@@ -23,6 +30,14 @@ const OBSERVED_FILLS: u64 = 16;
 const BUFFER_DIVISOR: u64 = 8;
 /// A smaller mark saves nothing.
 const MIN_MARK_BYTES: usize = 16 << 10;
+
+/// Length of a turn of a trial.
+const TURN: Duration = Duration::from_millis(20);
+/// Turns of a trial with the mark, and as many without it.
+const TURNS: usize = 3;
+/// The mark stays unless the flow was faster without it by more than one part in so many. A smaller difference may be
+/// a disturbance, and the mark saves wake-ups.
+const MIN_GAIN_DIVISOR: u64 = 10;
 
 /// A change of the mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,6 +95,74 @@ impl FillMeter {
     }
 }
 
+/// What comes next in a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TrialStep {
+    /// A turn with the mark, or without it.
+    Turn { marked: bool },
+    /// The end: whether the mark stays.
+    Decision { keeps: bool },
+}
+
+/// Compares the rate of a flow with and without the mark, in turns.
+///
+/// The streams of a flow compare what all of them receive. Their turns follow the clock of the host, so that all change
+/// together and do not take each other's share.
+#[derive(Debug)]
+struct MarkTrial {
+    /// Number of the current turn since the start of the clock. Those with an odd number have the mark.
+    turn: u64,
+    /// Whether this turn was observed from its start.
+    is_whole: bool,
+    /// Bytes of the flow before this turn.
+    before: u64,
+    /// Bytes of the whole turns without the mark and with it.
+    turns: [Vec<u64>; 2],
+}
+
+impl MarkTrial {
+    fn number_of_turn(now: Mono) -> u64 {
+        u64::try_from(u128::from(now.0) / TURN.as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Begins during a turn, whose rest does not count.
+    fn new(now: Mono) -> Self {
+        Self { turn: Self::number_of_turn(now), is_whole: false, before: 0, turns: [const { Vec::new() }; 2] }
+    }
+
+    /// Tells what comes next when a turn is over, at a read that returned at `now`, when the flow had `total` bytes.
+    #[inline]
+    fn note(&mut self, now: Mono, total: impl FnOnce() -> u64) -> Option<TrialStep> {
+        let turn = Self::number_of_turn(now);
+        if turn == self.turn {
+            return None;
+        }
+        let total = total();
+        let bytes = total.saturating_sub(self.before);
+        let is_next = turn == self.turn + 1;
+        if self.is_whole && is_next {
+            let [without, with] = &mut self.turns;
+            if self.turn % 2 == 1 { with.push(bytes) } else { without.push(bytes) }
+        }
+        (self.turn, self.is_whole, self.before) = (turn, is_next, total);
+        let decision = self.decision().map(|keeps| TrialStep::Decision { keeps });
+        Some(decision.unwrap_or(TrialStep::Turn { marked: turn % 2 == 1 }))
+    }
+
+    /// Whether the mark stays; absent before enough turns of both kinds.
+    fn decision(&mut self) -> Option<bool> {
+        let [without, with] = &mut self.turns;
+        let (without, with) = (median(without)?, median(with)?);
+        Some(without <= with.saturating_add(with / MIN_GAIN_DIVISOR))
+    }
+}
+
+/// The median of enough turns: one in which the host did something else has no weight.
+fn median(turns: &mut [u64]) -> Option<u64> {
+    turns.sort_unstable();
+    turns.get(turns.len() / 2).copied().filter(|_| turns.len() >= TURNS)
+}
+
 /// The mark for a receive buffer of `buffer` bytes when `per_round_trip` bytes arrive in a round trip. Absent
 /// if the mark would be too small, if it could shrink the window, or if the round trip is unknown.
 fn mark_for(buffer: u64, per_round_trip: Option<u64>, most: usize) -> Option<usize> {
@@ -91,43 +174,96 @@ fn mark_for(buffer: u64, per_round_trip: Option<u64>, most: usize) -> Option<usi
 /// The low-water mark of one connection.
 pub(super) struct LowWater<'s> {
     socket: &'s TcpStream,
+    /// The counters of all streams of the flow.
+    streams: &'s [Counters],
     watch: FillMeter,
     patience: Duration,
+    trial: Option<MarkTrial>,
+    /// The outcome of the trial.
+    keeps: Option<bool>,
+    bytes_per_second: u64,
 }
 
 impl<'s> LowWater<'s> {
-    /// For a receiver that reads up to `most` bytes at once and waits at most `patience`; with `most` 0 there
-    /// is never a mark.
-    pub(super) fn new(socket: &'s TcpStream, most: usize, patience: Duration) -> Self {
+    /// For a receiver that reads up to `most` bytes at once and waits at most `patience`, one of these streams; with
+    /// `most` 0 there is never a mark.
+    pub(super) fn new(
+        socket: &'s TcpStream,
+        streams: &'s [Counters],
+        most: usize,
+        patience: Duration,
+    ) -> Self {
         let most = if most < MIN_MARK_BYTES { 0 } else { most };
-        Self { socket, watch: FillMeter::new(most), patience }
+        let watch = FillMeter::new(most);
+        Self { socket, streams, watch, patience, trial: None, keeps: None, bytes_per_second: 0 }
     }
 
     /// Called after a read of `bytes` bytes that returned at `now`.
     #[inline]
     pub(super) fn after(&mut self, now: Mono, bytes: usize) {
+        if self.keeps == Some(false) {
+            return;
+        }
         if let Some(change) = self.watch.note(now, bytes) {
-            self.apply(change);
+            self.apply(now, change);
+        }
+        let total = || Counts::total_of(self.streams);
+        if let Some(step) = self.trial.as_mut().and_then(|trial| trial.note(now, total)) {
+            self.follow(step);
         }
     }
 
-    fn best_mark(&self, bytes_per_second: u64) -> Option<usize> {
+    fn best_mark(&self) -> Option<usize> {
         let buffer = sockopt::rcv_buf(self.socket).ok()?;
         // The receiver's own estimate; the kernel reports 0 until it has one.
         let rtt_us = tcp_info(self.socket).ok()?.rcv_rtt.filter(|us| *us > 0);
-        let per_round_trip = rtt_us.map(|us| bytes_per_second.saturating_mul(u64::from(us)) / 1_000_000);
+        let per_round_trip = rtt_us.map(|us| self.bytes_per_second.saturating_mul(u64::from(us)) / 1_000_000);
         mark_for(buffer, per_round_trip, self.watch.most)
     }
 
-    #[cold]
-    fn apply(&mut self, change: MarkChange) {
+    fn apply(&mut self, now: Mono, change: MarkChange) {
         match change {
             MarkChange::Raise { bytes_per_second } => {
-                if let Some(mark) = self.best_mark(bytes_per_second).filter(|mark| *mark > self.watch.mark) {
-                    self.set(mark);
+                self.bytes_per_second = bytes_per_second;
+                match self.keeps {
+                    Some(_) => self.raise(),
+                    None => {
+                        self.trial.get_or_insert_with(|| MarkTrial::new(now));
+                    }
                 }
             }
-            MarkChange::Remove => self.remove(),
+            MarkChange::Remove => {
+                self.trial = None;
+                self.remove();
+            }
+        }
+    }
+
+    /// Does what a trial needs next.
+    fn follow(&mut self, step: TrialStep) {
+        match step {
+            TrialStep::Turn { marked: true } => {
+                self.raise();
+                if self.watch.mark == 0 {
+                    // There is nothing to try while the window may be needed.
+                    self.trial = None;
+                }
+            }
+            TrialStep::Decision { keeps: true } => {
+                (self.trial, self.keeps) = (None, Some(true));
+                self.raise();
+            }
+            TrialStep::Turn { marked: false } => self.remove(),
+            TrialStep::Decision { keeps: false } => {
+                (self.trial, self.keeps) = (None, Some(false));
+                self.remove();
+            }
+        }
+    }
+
+    fn raise(&mut self) {
+        if let Some(mark) = self.best_mark().filter(|mark| *mark > self.watch.mark) {
+            self.set(mark);
         }
     }
 
@@ -246,7 +382,7 @@ mod tests {
         let mut near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (far, _) = listener.accept().unwrap();
         let readable = || wait_for(&far, Interest::READ, Mono(0)).unwrap();
-        let mut low_water = LowWater::new(&far, BLOCK, Duration::from_millis(20));
+        let mut low_water = LowWater::new(&far, &[], BLOCK, Duration::from_millis(20));
         near.write_all(b"x").unwrap();
         while queues::readable(&far).unwrap() == 0 {}
         assert!(readable());
@@ -260,6 +396,80 @@ mod tests {
         assert!(!readable());
         drop(low_water);
         assert!(readable());
+    }
+
+    /// Plays a trial that begins at `from_us` with a read every `gap_us`. `bytes` gives the size of a read by its time and
+    /// by whether the mark is set. Returns the outcome and how long it took, us.
+    fn play_trial(from_us: u64, gap_us: u64, bytes: impl Fn(u64, bool) -> usize) -> (bool, u64) {
+        let at = |us: u64| Mono(us * 1000);
+        let mut trial = MarkTrial::new(at(from_us));
+        let (mut is_marked, mut total) = (false, 0);
+        for us in (from_us..).step_by(gap_us as usize) {
+            total += bytes(us, is_marked);
+            match trial.note(at(us), || total as u64) {
+                None => {}
+                Some(TrialStep::Turn { marked }) => is_marked = marked,
+                Some(TrialStep::Decision { keeps }) => return (keeps, us - from_us),
+            }
+        }
+        unreachable!("the clock has no end")
+    }
+
+    #[test]
+    fn the_mark_stays_unless_the_flow_is_faster_without_it() {
+        for from_us in [0, 7_000, 19_999, 20_000, 33_333] {
+            for gap_us in [10, 90, 1_000] {
+                let keeps = |percent: usize| {
+                    let bytes = |_, marked: bool| if marked { 100_000 } else { 1_000 * percent };
+                    let (keeps, took_us) = play_trial(from_us, gap_us, bytes);
+                    assert!((120_000..=161_000).contains(&took_us), "{took_us} us");
+                    keeps
+                };
+                assert!(keeps(50) && keeps(100) && keeps(108), "{from_us} {gap_us}");
+                assert!(!keeps(112) && !keeps(200), "{from_us} {gap_us}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_turn_in_which_the_host_did_something_else_decides_nothing() {
+        // The turn from 40 ms on has no mark, the one from 60 ms on has it.
+        for (begin_us, without, keeps) in [(40_000, 130, false), (60_000, 130, false), (60_000, 90, true)] {
+            let is_lost = |us: u64| (begin_us..begin_us + 20_000).contains(&us);
+            let bytes = |us, marked| match (is_lost(us), marked) {
+                (true, _) => 10,
+                (false, true) => 100,
+                (false, false) => without,
+            };
+            assert_eq!(play_trial(0, 100, bytes).0, keeps, "{without}");
+        }
+    }
+
+    #[test]
+    fn a_turn_that_was_not_seen_whole_does_not_count() {
+        let mut trial = MarkTrial::new(Mono(5_000_000));
+        let ms = |ms: u64| Mono(ms * 1_000_000);
+        assert_eq!(trial.note(ms(21), || 1), Some(TrialStep::Turn { marked: true }));
+        assert_eq!(trial.note(ms(65), || 2), Some(TrialStep::Turn { marked: true }), "after a pause");
+        assert_eq!(trial.note(ms(81), || 3), Some(TrialStep::Turn { marked: false }));
+        assert_eq!(trial.turns.concat(), [0; 0], "one began before it was watched, the others with a pause");
+        assert_eq!(trial.note(ms(101), || 7), Some(TrialStep::Turn { marked: true }));
+        assert_eq!(trial.turns.concat(), [4]);
+    }
+
+    #[test]
+    fn a_flow_that_is_faster_without_the_mark_never_has_it_again() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut low_water = LowWater::new(&near, &[], BLOCK, Duration::from_millis(20));
+        low_water.trial = Some(MarkTrial::new(Mono(0)));
+        low_water.set(MIN_MARK_BYTES);
+        low_water.follow(TrialStep::Decision { keeps: false });
+        assert_eq!(low_water.watch.mark, 0);
+        for read in 0..1000 {
+            low_water.after(Mono(read * 1000), BLOCK);
+        }
+        assert!(low_water.trial.is_none() && low_water.watch.mark == 0);
     }
 
     #[test]

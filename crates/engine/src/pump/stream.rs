@@ -137,7 +137,7 @@ fn empty(
     let is_chunked = matches!(flow.setup.framing, PayloadFraming::Chunks(_));
     let marked = flow.setup.read_rate.is_none() && length == u64::MAX && !is_chunked && !drain.decrypts();
     let most = if marked { flow.plan.block } else { 0 };
-    let mut low_water = LowWater::new(socket, most, flow.control.max_wait());
+    let mut low_water = LowWater::new(socket, &flow.counters, most, flow.control.max_wait());
     // What waits for a reader with a limited rate arrived long before. Stamps are of encrypted bytes.
     let stamped = flow.setup.read_rate.is_none() && !drain.discards() && !drain.decrypts();
     let mut times = ArrivalTimes::new(socket, stamped);
