@@ -35,8 +35,6 @@ pub(super) fn batch<'a>(mut ports: impl Iterator<Item = &'a OpenPort>) -> RecvBa
 
 /// Prepares the socket of a port for [`receive`].
 pub(super) fn prepare(port: &OpenPort) -> Result<(), SockError> {
-    // Without timestamps of the kernel, probes get our own.
-    let _ = set_timestamping(&*port.socket, Timestamping { receive: true, ..Timestamping::default() });
     if port.address.ip().is_unspecified() {
         // Without it, a client that uses another address than the first of this host gets no answer.
         let _ = reply::note_destinations(&port.socket);
@@ -44,8 +42,18 @@ pub(super) fn prepare(port: &OpenPort) -> Result<(), SockError> {
     stream::set_nonblocking(&*port.socket, true)
 }
 
-/// Answers or passes on the datagrams that have arrived at a port, at most one batch of them.
-pub(super) fn receive(port: &OpenPort, batch: &mut RecvBatch, shared: &Shared) {
+/// Lets the kernel note when datagrams arrive at a port, or no longer. Without its timestamps, probes get our own.
+///
+/// While any socket of a host asks for them, its kernel reads the clock for every packet, so a server asks only while
+/// there are probes.
+pub(super) fn note_arrivals(port: &OpenPort, receive: bool) {
+    let _ = set_timestamping(&*port.socket, Timestamping { receive, ..Timestamping::default() });
+}
+
+/// Answers or passes on the datagrams that have arrived at a port, at most one batch of them. True if a probe of a run
+/// was among them.
+pub(super) fn receive(port: &OpenPort, batch: &mut RecvBatch, shared: &Shared) -> bool {
+    let mut has_probes = false;
     // An error here is an ICMP reply to something that we sent. The next call continues normally.
     let _ = batch.recv(&*port.socket);
     for datagram in batch.iter() {
@@ -59,11 +67,12 @@ pub(super) fn receive(port: &OpenPort, batch: &mut RecvBatch, shared: &Shared) {
                     registry: &shared.registry,
                     challenge_key: &shared.challenge_key,
                 };
-                answerer.answer(from, &message, at);
+                has_probes |= answerer.answer(from, &message, at);
             }
             None => forward(port, from, &datagram, shared),
         }
     }
+    has_probes
 }
 
 /// Passes a datagram to the embedded server that recognizes it or may recognize it: no further bytes will
@@ -97,12 +106,13 @@ impl Answerer<'_> {
         let _ = reply::send_from(&self.port.socket, self.address, to, &message.encode());
     }
 
-    fn answer(&self, from: SocketAddr, message: &ProbeDatagram, at: Mono) {
+    /// True if this was a probe of a run.
+    fn answer(&self, from: SocketAddr, message: &ProbeDatagram, at: Mono) -> bool {
         // The source address of a datagram is easily forged. We only answer the address that the client of the run
         // has proved to own with its control connection.
         let Some(inbox) = self.registry.find(&message.cookie).filter(|inbox| inbox.is_client(from.ip()))
         else {
-            return;
+            return false;
         };
         let challenge = self.challenge_key.hash_one((from, message.cookie, message.flow, message.stream));
         match message.kind {
@@ -119,7 +129,9 @@ impl Answerer<'_> {
             {
                 let requested = SocketOptions { rcv_buf: Some(UDP_RCV_BUF), ..SocketOptions::default() };
                 let (address, port) = (self.address, self.port.address);
-                let Ok(bound) = reply::connected_at(address, port, from, &requested) else { return };
+                let Ok(bound) = reply::connected_at(address, port, from, &requested) else {
+                    return false;
+                };
                 let ready = ProbeDatagram { kind: DatagramKind::Ready, ..*message };
                 // The client's next echo would no longer reach this socket, so the answer is sent three times
                 // against loss.
@@ -134,6 +146,7 @@ impl Answerer<'_> {
             }
             _ => {}
         }
+        message.kind == DatagramKind::Probe
     }
 }
 

@@ -134,6 +134,7 @@ impl ReflectorThread<'_> {
         }
         let mut batch: RecvBatch = datagrams::batch(self.ports().map(|(_, port)| port));
         let mut events = Events::with_capacity(64);
+        let mut notes_arrivals = false;
         let _ = clock::set_timer_slack_ns(1);
         while !shared.stopping() {
             lines.poller.wait(&mut events, Mono::FAR)?;
@@ -143,7 +144,11 @@ impl ReflectorThread<'_> {
                 let udp_port =
                     token.checked_sub(FIRST_PORT_TOKEN).and_then(|at| shared.ports.get(at as usize));
                 match udp_port {
-                    Some(port) => datagrams::receive(port, &mut batch, shared),
+                    Some(port) if datagrams::receive(port, &mut batch, shared) && !notes_arrivals => {
+                        self.ports().for_each(|(_, port)| datagrams::note_arrivals(port, true));
+                        notes_arrivals = true;
+                    }
+                    Some(_) => {}
                     None => lines.step(*token),
                 }
             }
@@ -177,6 +182,7 @@ impl ReflectorThread<'_> {
 
     fn return_ports(&self) {
         for (at, port) in self.ports() {
+            datagrams::note_arrivals(port, false);
             let _ = self.shared.poller.add(&*port.socket, PollSource::Datagrams(at).token(), Interest::READ);
         }
     }

@@ -21,6 +21,8 @@ use super::{ClassicPort, Policy, Server, ServerConfig, ServerEvent, ServerHandle
 use crate::stand_in::tests::script::{MemorySink, options, script};
 use crate::{Log, TestRequest, measure};
 
+mod arrivals;
+
 /// Timeout of every wait.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -174,7 +176,10 @@ impl Serving {
     /// Like [`Self::start`], but calls `on` with every event in the thread that reports it.
     fn start_with(config: ServerConfig, on: impl Fn(&ServerEvent) + Send + Sync + 'static) -> Self {
         let config = ServerConfig { addresses: vec!["127.0.0.1:0".parse().unwrap()], ..config };
-        let server = Server::bind(config).unwrap();
+        Self::serve(Server::bind(config).unwrap(), on)
+    }
+
+    fn serve(server: Server, on: impl Fn(&ServerEvent) + Send + Sync + 'static) -> Self {
         let (addresses, switch) = (server.addresses(), Arc::new(ServerHandle::new().unwrap()));
         let (sender, event) = channel();
         let for_server = Arc::clone(&switch);
@@ -214,6 +219,10 @@ impl Serving {
     }
 
     fn try_to_measure(&self) -> Result<RunRecord, String> {
+        self.try_to_measure_with(|_| ())
+    }
+
+    fn try_to_measure_with(&self, change: impl FnOnce(&mut TestSpec)) -> Result<RunRecord, String> {
         let memory = MemorySink::default();
         let mut sink = memory.clone();
         let mut log = Log::new("native".to_owned(), vec![&mut sink]);
@@ -221,6 +230,7 @@ impl Serving {
         spec.traffic.duration = Some(Span::from_ms(100));
         spec.traffic.upload = true;
         spec.traffic.no_latency = true;
+        change(&mut spec);
         let request = TestRequest {
             host: "127.0.0.1".to_owned(),
             port: Some(self.addresses[0].port()),
