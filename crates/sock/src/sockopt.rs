@@ -19,3 +19,13 @@ pub struct Timestamping {
     /// Bytes of TCP, when the peer has acknowledged them.
     pub acknowledged: bool,
 }
+
+/// The memory of a socket for what it has received, bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReceiveMemory {
+    /// Taken by everything that the program has not read: with the kernel's own data of each packet, and with TCP
+    /// segments that wait for a missing one.
+    pub taken: u32,
+    /// The receive buffer, as SO_RCVBUF reads it.
+    pub buffer: u32,
+}

@@ -40,7 +40,8 @@ impl Snapshot {
             threads: flow.clocks.iter().map(|clock| clock.get()?.read()).collect(),
             waits: flow.clocks.iter().map(|clock| cpu::waited(clock.get()?.tid())).collect(),
             transactions: (!flow.transactions.is_empty()).then(|| TransactionCounts::of(&flow.transactions)),
-            tcp: matches!(flow.sockets, Sockets::Tcp(_)).then(|| TcpState::read(&flow.sockets)),
+            tcp: matches!(flow.sockets, Sockets::Tcp(_))
+                .then(|| TcpState::read(&flow.sockets, flow.setup.side)),
         }
     }
 

@@ -1,17 +1,22 @@
 //! Metrics of the connections, from `TCP_INFO` and the socket queues.
 
-use linerate_model::Readings;
+use std::net::TcpStream;
+
 use linerate_model::metrics::{queue, tcp};
+use linerate_model::{Readings, Side};
+use linerate_sock::sockopt::ReceiveMemory;
 use linerate_sock::{TcpInfo, queues, sockopt, tcp_info};
 use linerate_units::{Bitrate, Bytes, Ratio, Span};
 
+use super::writes;
 use crate::setup::Sockets;
 
 /// Most streams that are sampled; with more, the TCP metrics are those of the first 64. Reading thousands would
 /// disturb the measurement, and scaling up would invent numbers.
 const MAX_SAMPLED_STREAMS: usize = 64;
 
-/// The connections at one moment.
+/// The connections at one moment. What only the other side of a flow reports is not read: each value of each connection
+/// is a call of the kernel, and some wait for the program that uses the connection.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TcpState {
     infos: Vec<TcpInfo>,
@@ -23,19 +28,29 @@ pub(crate) struct TcpState {
 }
 
 impl TcpState {
-    pub(crate) fn read(sockets: &Sockets) -> Self {
+    pub(crate) fn read(sockets: &Sockets, side: Side) -> Self {
         let Sockets::Tcp(streams) = sockets else { return Self::default() };
         let watched = &streams[..streams.len().min(MAX_SAMPLED_STREAMS)];
+        let infos = watched.iter().filter_map(|stream| tcp_info(stream).ok()).collect();
+        if writes(side) {
+            return Self {
+                infos,
+                snd_queue: watched.iter().map(|stream| queues::unacknowledged(stream).ok()).sum(),
+                snd_buf: watched.iter().map(|stream| sockopt::snd_buf(stream).ok()).sum(),
+                ..Self::default()
+            };
+        }
+        let memory: Vec<_> = watched.iter().map(|stream| sockopt::receive_memory(stream).ok()).collect();
+        let rcv_buf = |(stream, memory): (&TcpStream, &Option<ReceiveMemory>)| match memory {
+            Some(memory) => Some(u64::from(memory.buffer)),
+            None => sockopt::rcv_buf(stream).ok(),
+        };
         Self {
-            infos: watched.iter().filter_map(|stream| tcp_info(stream).ok()).collect(),
-            snd_queue: watched.iter().map(|stream| queues::unacknowledged(stream).ok()).sum(),
+            infos,
             rcv_queue: watched.iter().map(|stream| queues::readable(stream).ok()).sum(),
-            rcv_memory: watched
-                .iter()
-                .map(|stream| sockopt::receive_memory(stream).ok().map(u64::from))
-                .sum(),
-            snd_buf: watched.iter().map(|stream| sockopt::snd_buf(stream).ok()).sum(),
-            rcv_buf: watched.iter().map(|stream| sockopt::rcv_buf(stream).ok()).sum(),
+            rcv_memory: memory.iter().map(|memory| memory.map(|memory| u64::from(memory.taken))).sum(),
+            rcv_buf: watched.iter().zip(&memory).map(rcv_buf).sum(),
+            ..Self::default()
         }
     }
 

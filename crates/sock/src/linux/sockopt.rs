@@ -10,7 +10,7 @@ use libc::{IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, IPPROTO_UDP, SOL_SOCKET};
 use crate::SockError;
 use crate::linux::call::{get, get_bytes, set, set_text};
 use crate::options::KeepAlive;
-use crate::sockopt::Timestamping;
+use crate::sockopt::{ReceiveMemory, Timestamping};
 
 type Result<T> = std::result::Result<T, SockError>;
 
@@ -374,24 +374,23 @@ pub fn set_timestamping(fd: &impl AsFd, wanted: Timestamping) -> Result<()> {
     set("set SO_TIMESTAMPING", fd, SOL_SOCKET, libc::SO_TIMESTAMPING, flags)
 }
 
-/// Memory of everything that this socket has received and the program has not read, bytes: with the kernel's own
-/// data of each packet, and with TCP segments that wait for a missing one.
+/// The memory for what this socket has received.
 ///
 /// # Errors
 /// The descriptor is not a socket, or the kernel is older than 4.12.
-pub fn receive_memory(fd: &impl AsFd) -> Result<u32> {
-    const SK_MEMINFO_RMEM_ALLOC: usize = 0;
-    memory_info(fd, SK_MEMINFO_RMEM_ALLOC)
-}
-
-/// One value of SO_MEMINFO, by its number in include/uapi/linux/sock_diag.h.
-fn memory_info(fd: &impl AsFd, number: usize) -> Result<u32> {
+pub fn receive_memory(fd: &impl AsFd) -> Result<ReceiveMemory> {
     const OP: &str = "read SO_MEMINFO";
     const SO_MEMINFO: i32 = 55;
+    // The numbers of the values are in include/uapi/linux/sock_diag.h.
+    const SK_MEMINFO_RMEM_ALLOC: usize = 0;
+    const SK_MEMINFO_RCVBUF: usize = 1;
     let mut buffer = [0; 64];
     let values = get_bytes(OP, fd, SOL_SOCKET, SO_MEMINFO, &mut buffer)?;
-    let value = values.get(number * size_of::<u32>()..).and_then(|rest| rest.first_chunk());
-    value.map(|bytes| u32::from_ne_bytes(*bytes)).ok_or_else(|| SockError::errno(OP, libc::ENOPROTOOPT))
+    let value = |number: usize| {
+        let bytes = values.get(number * size_of::<u32>()..).and_then(|rest| rest.first_chunk());
+        bytes.map(|bytes| u32::from_ne_bytes(*bytes)).ok_or_else(|| SockError::errno(OP, libc::ENOPROTOOPT))
+    };
+    Ok(ReceiveMemory { taken: value(SK_MEMINFO_RMEM_ALLOC)?, buffer: value(SK_MEMINFO_RCVBUF)? })
 }
 
 /// The pending error of this socket, if any; reading clears it.

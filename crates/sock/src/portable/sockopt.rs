@@ -10,7 +10,7 @@ use super::error_codes::unsupported;
 use crate::SockError;
 use crate::handle::AsFd;
 use crate::options::KeepAlive;
-use crate::sockopt::Timestamping;
+use crate::sockopt::{ReceiveMemory, Timestamping};
 
 type Result<T> = std::result::Result<T, SockError>;
 
@@ -97,8 +97,8 @@ refused! {
     path_mtu() -> u32, "read IP_MTU";
     /// Requests software timestamps.
     set_timestamping(_wanted: Timestamping) -> (), "set SO_TIMESTAMPING";
-    /// Memory of everything that this socket has received and the program has not read, bytes.
-    receive_memory() -> u32, "read SO_MEMINFO";
+    /// The memory for what this socket has received.
+    receive_memory() -> ReceiveMemory, "read SO_MEMINFO";
 }
 
 /// Allows binding to a port with connections in TIME-WAIT. On Windows that is always allowed, and the option would

@@ -1,4 +1,5 @@
 //! Real TCP connections over loopback.
+use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -292,4 +293,15 @@ fn a_connection_that_is_refused_says_so_when_it_is_finished() {
     let connecting = begin_connect(addr, &SocketOptions::default()).unwrap();
     assert!(wait_for(&connecting, Interest::WRITE, Mono::FAR).unwrap());
     assert_eq!(connecting.finish().unwrap_err().raw_os_error(), Some(111));
+}
+
+#[test]
+fn the_memory_of_a_receiver_has_what_nobody_has_read_and_the_buffer_that_the_socket_reads_back() {
+    let options = SocketOptions { rcv_buf: Some(100_000), ..SocketOptions::default() };
+    let (mut client, server) = pair(&options);
+    let memory = || sockopt::receive_memory(&server).unwrap();
+    assert_eq!((memory().taken, u64::from(memory().buffer)), (0, sockopt::rcv_buf(&server).unwrap()));
+    client.stream.write_all(&[0; 5000]).unwrap();
+    assert!(wait_for(&server, Interest::READ, clock::now() + Duration::from_secs(10)).unwrap());
+    assert!(memory().taken > 5000, "{:?}", memory());
 }
