@@ -134,7 +134,7 @@ impl ReflectorThread<'_> {
         }
         let mut batch: RecvBatch = datagrams::batch(self.ports().map(|(_, port)| port));
         let mut events = Events::with_capacity(64);
-        let mut notes_arrivals = false;
+        let (mut has_probes, mut notes_arrivals) = (false, false);
         let _ = clock::set_timer_slack_ns(1);
         while !shared.stopping() {
             lines.poller.wait(&mut events, Mono::FAR)?;
@@ -144,13 +144,13 @@ impl ReflectorThread<'_> {
                 let udp_port =
                     token.checked_sub(FIRST_PORT_TOKEN).and_then(|at| shared.ports.get(at as usize));
                 match udp_port {
-                    Some(port) if datagrams::receive(port, &mut batch, shared) && !notes_arrivals => {
-                        self.ports().for_each(|(_, port)| datagrams::note_arrivals(port, true));
-                        notes_arrivals = true;
-                    }
-                    Some(_) => {}
+                    Some(port) => has_probes |= datagrams::receive(port, &mut batch, shared),
                     None => lines.step(*token),
                 }
+            }
+            if has_probes && !notes_arrivals {
+                self.ports().for_each(|(_, port)| datagrams::note_arrivals(port, true));
+                notes_arrivals = true;
             }
             if tokens.contains(&ARRIVED_TOKEN) {
                 let _ = shared.reflector.waker.clear();

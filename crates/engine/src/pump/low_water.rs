@@ -221,6 +221,7 @@ impl<'s> LowWater<'s> {
         mark_for(buffer, per_round_trip, self.watch.most)
     }
 
+    #[cold]
     fn apply(&mut self, now: Mono, change: MarkChange) {
         match change {
             MarkChange::Raise { bytes_per_second } => {
@@ -240,6 +241,7 @@ impl<'s> LowWater<'s> {
     }
 
     /// Does what a trial needs next.
+    #[cold]
     fn follow(&mut self, step: TrialStep) {
         match step {
             TrialStep::Turn { marked: true } => {
@@ -470,6 +472,7 @@ mod tests {
             low_water.after(Mono(read * 1000), BLOCK);
         }
         assert!(low_water.trial.is_none() && low_water.watch.mark == 0);
+        assert_eq!(low_water.bytes_per_second, 0, "the flow is not watched any more");
     }
 
     #[test]
