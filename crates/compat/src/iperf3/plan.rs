@@ -125,13 +125,13 @@ pub(super) fn stream_options(params: &Params) -> LinkOptions {
 /// Adds the options that the command line sets for every socket.
 pub(super) fn located(options: LinkOptions, common: &Common) -> LinkOptions {
     LinkOptions {
-        local: common.bind.as_deref().and_then(|address| address.parse().ok()),
         device: common.bind_dev.clone(),
         ipv4: common.family == Some(Iperf3Family::V4),
         ipv6: common.family == Some(Iperf3Family::V6),
         user_timeout: common.snd_timeout.filter(|_| options.transport != Transport::Udp),
         ..options
     }
+    .at(common.bind.as_deref())
 }
 
 /// Options of the control connection or its listener.

@@ -185,7 +185,7 @@ impl NtttcpOptions {
     }
 
     pub(super) fn sync_link(&self) -> LinkOptions {
-        LinkOptions { ipv4: !self.ipv6, ipv6: self.ipv6, local: self.local(), ..LinkOptions::default() }
+        LinkOptions { ipv4: !self.ipv6, ipv6: self.ipv6, ..self.local() }
     }
 
     pub(super) fn data_link(&self) -> LinkOptions {
@@ -198,10 +198,10 @@ impl NtttcpOptions {
         }
     }
 
-    fn local(&self) -> Option<IpAddr> {
+    fn local(&self) -> LinkOptions {
         match self.role {
-            NtttcpRole::Sender => self.source,
-            NtttcpRole::Receiver => self.address.as_deref().and_then(|address| address.parse().ok()),
+            NtttcpRole::Sender => LinkOptions { local: self.source, ..LinkOptions::default() },
+            NtttcpRole::Receiver => LinkOptions::default().at(self.address.as_deref()),
         }
     }
 

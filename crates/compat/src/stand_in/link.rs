@@ -12,6 +12,8 @@ pub struct LinkOptions {
     pub transport: Transport,
     /// Local address; absent for any.
     pub local: Option<IpAddr>,
+    /// Name of this host whose address is the local one, if `local` is absent. It is resolved when the link opens.
+    pub local_name: Option<String>,
     /// Local port of a link that connects; absent to let the kernel choose.
     pub local_port: Option<u16>,
     /// Interface (SO_BINDTODEVICE).
@@ -51,6 +53,16 @@ pub struct LinkOptions {
     /// Keep-alive: idle time before the first probe, interval, and number of probes; absent values are the
     /// kernel's.
     pub keep_alive: Option<(Option<Span>, Option<Span>, Option<u32>)>,
+}
+
+impl LinkOptions {
+    /// The same link at this local address, or at the address of this name of the host.
+    #[must_use]
+    pub fn at(self, local: Option<&str>) -> Self {
+        let address = local.and_then(|local| local.parse().ok());
+        let local_name = local.filter(|_| address.is_none()).map(str::to_owned);
+        Self { local: address, local_name, ..self }
+    }
 }
 
 /// The properties of an open link.

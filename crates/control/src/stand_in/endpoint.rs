@@ -4,6 +4,7 @@ use linerate_sock::handle::{self, AsFd};
 use std::net::{IpAddr, SocketAddr};
 
 use linerate_compat::stand_in::{LinkOptions, Opened, SystemError, Transport};
+use linerate_model::foreign_text::one_line;
 use linerate_sock::open::{AllowedIpVersion, resolve};
 use linerate_sock::{KeepAlive, SocketOptions, sockopt};
 use linerate_units::Span;
@@ -56,6 +57,22 @@ impl HostArgument {
         }
         Ok(found)
     }
+}
+
+/// Sets the local address of a link for which only a name of this host is known.
+pub(super) fn resolve_local(options: &mut LinkOptions) -> Result<(), SystemError> {
+    let Some(name) = options.local_name.take().filter(|_| options.local.is_none()) else { return Ok(()) };
+    let version = match (options.ipv4, options.ipv6) {
+        (true, _) => AllowedIpVersion::V4,
+        (false, true) => AllowedIpVersion::V6,
+        (false, false) => AllowedIpVersion::Any,
+    };
+    let found = resolve(&name, 0, version).map_err(|error| {
+        let reason = reason_of(&error);
+        SystemError { text: format!("local address {}: {}", one_line(&name), reason.text), ..reason }
+    })?;
+    options.local = found.first().map(SocketAddr::ip);
+    Ok(())
 }
 
 /// The socket options for the options of a link.
@@ -168,6 +185,21 @@ mod tests {
         let mut bound = LinkOptions { local: Some(IpAddr::from([127, 0, 0, 1])), ..LinkOptions::default() };
         assert!(host.addresses(9, &mut bound).is_err());
         assert!(HostArgument::default().addresses(9, &mut bound).unwrap_err().text.contains("no host"));
+    }
+
+    #[test]
+    fn a_local_name_is_resolved_and_an_unknown_one_is_named() {
+        let mut options = LinkOptions { ipv4: true, ..LinkOptions::default() }.at(Some("localhost"));
+        assert_eq!((options.local, options.local_name.as_deref()), (None, Some("localhost")));
+        resolve_local(&mut options).unwrap();
+        assert_eq!((options.local, options.local_name), (Some(IpAddr::from([127, 0, 0, 1])), None));
+        for typed in ["10.0.0.300", "nosuch.invalid"] {
+            let error = resolve_local(&mut LinkOptions::default().at(Some(typed))).unwrap_err();
+            assert!(error.text.starts_with(&format!("local address {typed}: ")), "{}", error.text);
+        }
+        let mut literal = LinkOptions::default().at(Some("::1"));
+        resolve_local(&mut literal).unwrap();
+        assert_eq!(literal.local, Some("::1".parse().unwrap()));
     }
 
     #[test]

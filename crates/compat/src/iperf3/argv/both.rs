@@ -3,7 +3,7 @@
 use linerate_units::Span;
 
 use super::table::{Iperf3Option, ParsedSettings};
-use super::values::{affinity, host_and_device, keep_alive, milliseconds, no_sctp, port, seconds};
+use super::values::{affinity, keep_alive, local_and_device, milliseconds, no_sctp, port, seconds};
 use crate::iperf3::errors::{Iperf3Error, Iperf3ErrorNumber};
 use crate::iperf3::numbers::{Iperf3Format, leading_int};
 use crate::iperf3::settings::{Iperf3Family, Iperf3File};
@@ -92,7 +92,7 @@ pub(super) const OPTIONS: &[Iperf3Option] = &[
             "local address to bind to, optionally with an interface",
         ),
         |d, v| {
-            let (host, device) = host_and_device(v);
+            let (host, device) = local_and_device(v);
             d.settings.common.bind = Some(host);
             d.settings.common.bind_dev = device.or(d.settings.common.bind_dev.take());
             Ok(())

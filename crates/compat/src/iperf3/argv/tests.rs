@@ -148,10 +148,19 @@ fn names_of_code_points() {
 
 #[test]
 fn hosts_and_interfaces() {
-    let s = client("-B fe80::1%eth0");
-    assert_eq!((s.common.bind.as_deref(), s.common.bind_dev), (Some("fe80::1%eth0"), None));
-    let Ok(Iperf3Command::Client(s)) = parse(&["-c", "example.net%eth3"]) else { panic!() };
-    assert_eq!((s.host.as_deref(), s.common.bind_dev.as_deref()), (Some("example.net"), Some("eth3")));
+    for local in ["fe80::1", "2001:db8::1", "192.0.2.1", "example.net"] {
+        let s = client(&format!("-B {local}%eth0"));
+        assert_eq!((s.common.bind.as_deref(), s.common.bind_dev.as_deref()), (Some(local), Some("eth0")));
+    }
+    for (typed, host, device) in [
+        ("example.net%eth3", "example.net", Some("eth3")),
+        ("2001:db8::1%eth3", "2001:db8::1", Some("eth3")),
+        ("fe80::1%eth3", "fe80::1%eth3", None),
+        ("::1", "::1", None),
+    ] {
+        let Ok(Iperf3Command::Client(s)) = parse(&["-c", typed]) else { panic!("{typed}") };
+        assert_eq!((s.host.as_deref(), s.common.bind_dev.as_deref()), (Some(host), device));
+    }
 }
 
 /// With the texts of 3.21.

@@ -1,5 +1,7 @@
 //! Parsers for option values as in iperf3, with their errors.
 
+use std::net::Ipv6Addr;
+
 use linerate_units::Span;
 
 use crate::iperf3::errors::{Iperf3Error, Iperf3ErrorNumber};
@@ -67,9 +69,18 @@ pub(super) fn split_rate(text: &str) -> Result<(u64, Option<&str>), Iperf3Error>
 
 /// `HOST` or `HOST%DEVICE`; after a link-local IPv6 address the part after `%` is its scope.
 pub(super) fn host_and_device(text: &str) -> (String, Option<String>) {
+    let (host, device) = local_and_device(text);
+    match host.parse::<Ipv6Addr>() {
+        Ok(address) if address.is_unicast_link_local() => (text.to_owned(), None),
+        _ => (host, device),
+    }
+}
+
+/// The same for a local address: a socket of that device needs no scope.
+pub(super) fn local_and_device(text: &str) -> (String, Option<String>) {
     match text.split_once('%') {
-        Some((host, device)) if !host.contains(':') => (host.to_owned(), Some(device.to_owned())),
-        _ => (text.to_owned(), None),
+        Some((host, device)) => (host.to_owned(), Some(device.to_owned())),
+        None => (text.to_owned(), None),
     }
 }
 

@@ -10,6 +10,7 @@ use linerate_engine::{FlowSetup, Sockets, connection_counts, memory_needed};
 use linerate_sock::clock;
 
 use super::super::driver_event::{DriverEvent, own_reason, reason_of};
+use super::super::endpoint::resolve_local;
 use super::super::host_counts;
 use super::super::server_ports::MeasurementPermit;
 use super::{Driver, INTERIM_INTERVAL};
@@ -21,7 +22,7 @@ impl Driver<'_> {
         let events = &mut self.events;
         match output {
             Output::Connect { link, port, to, options } => self.connect(link, port, to, options),
-            Output::Listen { link, port, options } => self.listen(link, port, &options),
+            Output::Listen { link, port, options } => self.listen(link, port, options),
             Output::Adopt { listener, peer, options } => {
                 self.core.links.adopt(listener, peer, &options, events)
             }
@@ -80,9 +81,9 @@ impl Driver<'_> {
             Some(mut to) => {
                 // An address with a zone keeps it.
                 to.set_port(port);
-                Ok(vec![to])
+                resolve_local(&mut options).map(|()| vec![to])
             }
-            None => self.core.host.addresses(port, &mut options),
+            None => resolve_local(&mut options).and_then(|()| self.core.host.addresses(port, &mut options)),
         };
         match addresses {
             Ok(addresses) => self.core.links.connect(link, addresses, &options, &mut self.events),
@@ -90,14 +91,17 @@ impl Driver<'_> {
         }
     }
 
-    fn listen(&mut self, link: Link, port: u16, options: &LinkOptions) {
+    fn listen(&mut self, link: Link, port: u16, mut options: LinkOptions) {
         // A stand-in that requests Multipath TCP also accepts plain TCP.
         let transport = if options.transport == Transport::Udp { Transport::Udp } else { Transport::Tcp };
         match self.ports.as_ref().map(|ports| ports.shared_ports(transport, port)) {
             Some(shared_ports) if !shared_ports.is_empty() => {
-                self.core.links.listen_on_shared_ports(link, shared_ports, options, &mut self.events);
+                self.core.links.listen_on_shared_ports(link, shared_ports, &options, &mut self.events);
             }
-            _ => self.core.links.listen(link, port, options, &mut self.events),
+            _ => match resolve_local(&mut options) {
+                Ok(()) => self.core.links.listen(link, port, &options, &mut self.events),
+                Err(reason) => self.events.push_back(DriverEvent::NotOpened { link, reason }),
+            },
         }
     }
 
