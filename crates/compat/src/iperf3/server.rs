@@ -23,7 +23,8 @@ use admission::DatagramListener;
 use test::Iperf3ServerTest;
 use visitors::Visitor;
 
-/// Timeout for a cookie, and between the parts of a message (as in iperf3 since 3.15).
+/// Timeout for a cookie, and between the parts of a message (as in iperf3 since 3.15). On a port that is shared with other
+/// protocols also for each stream of a test that is being set up.
 const READ_TIMEOUT: Span = Span::from_secs(10);
 
 /// The configuration of a server in addition to its command line.
@@ -75,6 +76,8 @@ struct ServerState {
     out: VecDeque<Output>,
     /// Send and receive buffer of the listener, bytes; absent for a port that is shared with other protocols.
     listener_buffers: Option<(u64, u64)>,
+    /// How long a test that is being set up waits for its next stream.
+    stream_timeout: Span,
     next_flow: FlowId,
     next_link: u32,
 }
@@ -85,6 +88,7 @@ impl Iperf3Server {
     pub fn new(config: Iperf3ServerConfig) -> Self {
         let Iperf3ServerConfig { settings, host, unix_ms, seed, gate, shared } = config;
         let server_state = ServerState {
+            stream_timeout: settings.common.rcv_timeout,
             settings,
             host,
             unix_ms,
@@ -116,13 +120,15 @@ impl Iperf3Server {
     pub fn embedded_server(config: &EmbeddedServerConfig) -> Box<dyn StandIn> {
         let mut settings = Iperf3Settings::default();
         settings.common.port = config.port;
-        // Other clients may be waiting; the two minutes of the tool are for a dedicated server.
-        settings.common.rcv_timeout = READ_TIMEOUT;
         let seed = StdRng::seed_from_u64(config.seed).random();
         let shared = config.shared;
         let host = Iperf3SystemInfo::default();
         let unix_ms = config.wall.as_ns() / 1_000_000;
-        Box::new(Self::new(Iperf3ServerConfig { settings, host, unix_ms, seed, gate: None, shared }))
+        let mut server = Self::new(Iperf3ServerConfig { settings, host, unix_ms, seed, gate: None, shared });
+        // Other clients may be waiting; the two minutes of the tool are for a dedicated server. A running test keeps
+        // them: a slow client may send one block in many seconds, and the driver knows whether others wait.
+        server.server_state.stream_timeout = READ_TIMEOUT;
+        Box::new(server)
     }
 
     fn begin(&mut self) {

@@ -3,4 +3,5 @@
 mod pairs;
 mod raw;
 mod recorded;
+mod streams;
 mod world;

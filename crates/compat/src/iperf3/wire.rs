@@ -11,8 +11,11 @@ pub const COOKIE_BYTES: usize = 37;
 /// Longest accepted parameters, bytes (as in iperf3 since 3.18).
 pub const PARAMS_LIMIT: usize = 8192;
 
-/// Longest accepted results, bytes: they may contain a server's complete report.
+/// Longest results that a client accepts, bytes: they may contain a server's complete report.
 pub const RESULTS_LIMIT: usize = 16 << 20;
+
+/// Longest results that a server accepts, bytes: those of 256 streams have less than a tenth of it.
+pub(super) const CLIENT_RESULTS_LIMIT: usize = 1 << 20;
 
 /// Most unread bytes of a control connection outside a message: states are single bytes.
 pub(super) const MAX_UNREAD_BYTES: usize = 4096;

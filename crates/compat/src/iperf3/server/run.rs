@@ -14,7 +14,7 @@ use crate::iperf3::results::Iperf3Results;
 use crate::iperf3::settings::Iperf3Settings;
 use crate::iperf3::state::Iperf3State;
 use crate::iperf3::test_state::Iperf3OpenTest;
-use crate::iperf3::wire::{RESULTS_LIMIT, frame, take_message};
+use crate::iperf3::wire::{CLIENT_RESULTS_LIMIT, frame, take_message};
 use crate::stand_in::{CpuTime, FlowCounts, FlowId, Opened, Output, Stop, SystemError};
 
 /// How much longer than requested a client may take to end its test (as in iperf3 since 3.7).
@@ -36,7 +36,7 @@ impl Iperf3ServerTest {
                 | Iperf3ServerPhase::AwaitsUdpListener
                 | Iperf3ServerPhase::Over(_) => return,
                 Iperf3ServerPhase::Draining | Iperf3ServerPhase::Stopping => return,
-                Iperf3ServerPhase::Exchanging => match take_message(&mut self.held, RESULTS_LIMIT) {
+                Iperf3ServerPhase::Exchanging => match take_message(&mut self.held, CLIENT_RESULTS_LIMIT) {
                     Ok(Some(message)) => self.take_results(now, &message, server_state),
                     Ok(None) => return,
                     Err(_) => self.fail(&Iperf3Error::new(Iperf3ErrorNumber::RECV_RESULTS), server_state),

@@ -252,10 +252,7 @@ impl Iperf3ServerTest {
         let text = self.report.connected(&control, plan::test(params));
         server_state.print(text);
         if params.udp {
-            self.enter(
-                Iperf3ServerPhase::AwaitsUdpListener,
-                Some(now + server_state.settings.common.rcv_timeout),
-            );
+            self.enter(Iperf3ServerPhase::AwaitsUdpListener, Some(now + server_state.stream_timeout));
         } else {
             self.create_streams(now, server_state);
         }
@@ -264,7 +261,7 @@ impl Iperf3ServerTest {
     /// Requests the streams from the client.
     pub(super) fn create_streams(&mut self, now: Timestamp, server_state: &mut ServerState) {
         self.send_state(Iperf3State::CreateStreams, server_state);
-        self.enter(Iperf3ServerPhase::Creating, Some(now + server_state.settings.common.rcv_timeout));
+        self.enter(Iperf3ServerPhase::Creating, Some(now + server_state.stream_timeout));
     }
 
     /// Options for the socket of a datagram stream; absent if this peer already has one.
@@ -296,7 +293,11 @@ impl Iperf3ServerTest {
             return;
         };
         self.streams.push((link, opened));
+        self.patience = Some(now + server_state.stream_timeout);
         if self.streams.len() >= params.streams() {
+            // The client numbers its streams as it connects them, and their direction follows from the number. A
+            // cookie that was lost arrives after that of a later connection.
+            self.streams.sort_by_key(|(link, _)| *link);
             self.start(now, server_state);
         }
     }

@@ -34,6 +34,11 @@ pub(super) fn server(settings: Iperf3Settings) -> Iperf3ServerConfig {
 
 /// A server, and clients that start immediately. Receivers take 30 ms to stop.
 pub(super) fn new_world(server: Iperf3ServerConfig, clients: Vec<Box<dyn StandIn>>) -> VirtualHosts {
+    world_with(Box::new(Iperf3Server::new(server)), clients)
+}
+
+/// The same with any server.
+pub(super) fn world_with(server: Box<dyn StandIn>, clients: Vec<Box<dyn StandIn>>) -> VirtualHosts {
     let path = VirtualPath {
         delay: DELAY,
         rate: 8e6,
@@ -42,7 +47,6 @@ pub(super) fn new_world(server: Iperf3ServerConfig, clients: Vec<Box<dyn StandIn
         late_retransmits: 0,
         line: None,
     };
-    let server: Box<dyn StandIn> = Box::new(Iperf3Server::new(server));
     VirtualHosts::on(path, SERVER, std::iter::once(server).chain(clients).map(Some).collect())
 }
 
