@@ -50,38 +50,60 @@ fn scaled(value: f64, step: f64, fixed: Option<u8>, unit: &str) -> String {
     format!("{} {prefix}{unit}", four(value))
 }
 
-/// Parses a number with a suffix: k, m, g, t are decimal, K, M, G, T binary.
+/// What may follow a number and its prefix, in lower case. iperf 2 ignores everything after the first letter; another word
+/// is more likely a mistake.
+const UNITS: [&str; 9] = ["", "b", "bit", "bits", "byte", "bytes", "ib", "bps", "bit/s"];
+
+/// Parses a number with a prefix and a unit that has no meaning, as in `256KB`: k, m, g, t are decimal, K, M, G, T binary.
 pub(super) fn quantity(text: &str) -> Option<u64> {
-    let text = text.trim();
-    let (number, factor) = match text.char_indices().next_back()? {
-        (at, 'k') => (text.get(..at)?, 1e3),
-        (at, 'm') => (text.get(..at)?, 1e6),
-        (at, 'g') => (text.get(..at)?, 1e9),
-        (at, 't') => (text.get(..at)?, 1e12),
-        (at, 'K') => (text.get(..at)?, 1024.0),
-        (at, 'M') => (text.get(..at)?, 1_048_576.0),
-        (at, 'G') => (text.get(..at)?, 1_073_741_824.0),
-        (at, 'T') => (text.get(..at)?, 1_099_511_627_776.0),
-        _ => (text, 1.0),
-    };
-    let value = number.parse::<f64>().ok()? * factor;
-    (value.is_finite() && (0.0..=9e18).contains(&value)).then_some(value as u64)
+    scaled_number(text, |prefix| match prefix {
+        'k' => Some(1e3),
+        'm' => Some(1e6),
+        'g' => Some(1e9),
+        't' => Some(1e12),
+        'K' => Some(1024.0),
+        'M' => Some(1_048_576.0),
+        'G' => Some(1_073_741_824.0),
+        'T' => Some(1_099_511_627_776.0),
+        _ => None,
+    })
 }
 
 /// Parses a rate of `--fq-rate` and returns bits: k, m, g are decimal bits, K, M, G decimal bytes.
 pub(super) fn bits_of_bits_or_bytes(text: &str) -> Option<u64> {
+    scaled_number(text, |prefix| match prefix {
+        'k' => Some(1e3),
+        'm' => Some(1e6),
+        'g' => Some(1e9),
+        'K' => Some(8e3),
+        'M' => Some(8e6),
+        'G' => Some(8e9),
+        _ => None,
+    })
+}
+
+fn scaled_number(text: &str, factor: impl Fn(char) -> Option<f64>) -> Option<u64> {
     let text = text.trim();
-    let (number, factor) = match text.char_indices().next_back()? {
-        (at, 'k') => (text.get(..at)?, 1e3),
-        (at, 'm') => (text.get(..at)?, 1e6),
-        (at, 'g') => (text.get(..at)?, 1e9),
-        (at, 'K') => (text.get(..at)?, 8e3),
-        (at, 'M') => (text.get(..at)?, 8e6),
-        (at, 'G') => (text.get(..at)?, 8e9),
-        _ => (text, 1.0),
-    };
-    let value = number.parse::<f64>().ok()? * factor;
-    (0.0..=9e18).contains(&value).then_some(value as u64)
+    let (number, unit) = text.split_at(text.len() - after_number(text).len());
+    let prefix = unit.chars().next().and_then(&factor);
+    let unit = if prefix.is_some() { unit.get(1..)? } else { unit };
+    if !UNITS.contains(&unit.to_ascii_lowercase().as_str()) {
+        return None;
+    }
+    let value = number.parse::<f64>().ok()? * prefix.unwrap_or(1.0);
+    (value.is_finite() && (0.0..=9e18).contains(&value)).then_some(value as u64)
+}
+
+/// What follows the number: its digits, and an exponent.
+fn after_number(text: &str) -> &str {
+    let rest = text.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '+' | '-'));
+    let exponent = rest.strip_prefix(['e', 'E']).map(|digits| digits.trim_start_matches(['+', '-']));
+    match exponent {
+        Some(digits) if digits.starts_with(|c: char| c.is_ascii_digit()) => {
+            digits.trim_start_matches(|c: char| c.is_ascii_digit())
+        }
+        _ => rest,
+    }
 }
 
 #[cfg(test)]
@@ -116,6 +138,16 @@ mod tests {
             ("5M", Some(5_242_880)),
             ("1.5m", Some(1_500_000)),
             ("8", Some(8)),
+            ("1e3", Some(1000)),
+            // Read by 2.1.8 as window and length.
+            ("256KB", Some(262_144)),
+            ("1.5MB", Some(1_572_864)),
+            ("10mbit", Some(10_000_000)),
+            ("10Mb", Some(10_485_760)),
+            ("100B", Some(100)),
+            ("64KiB", Some(65_536)),
+            ("10xy", None),
+            ("10mm", None),
             ("", None),
             ("k", None),
             ("-1", None),
@@ -136,6 +168,7 @@ mod tests {
             ("8k", Some(8000)),
             ("80g", Some(80_000_000_000)),
             ("1000", Some(1000)),
+            ("10mbit", Some(10_000_000)),
             ("", None),
             ("m", None),
             ("1e400", None),

@@ -83,7 +83,8 @@ pub(super) fn rate(value: &str) -> Result<Iperf2Rate, Iperf2EarlyExit> {
             "-b MEAN,DEVIATION, a rate that varies, is not supported; give the mean alone",
         ));
     }
-    let rate = match value.strip_suffix("pps") {
+    // 2.1.8 takes everything up to the first `p` as a number of packets.
+    let rate = match value.strip_suffix("pps").or_else(|| value.strip_suffix(['p', 'P'])) {
         Some(packets) => Iperf2Rate::Packets(quantity(packets).ok_or_else(wrong)?),
         None => Iperf2Rate::Bits(quantity(value).ok_or_else(wrong)?),
     };
