@@ -19,8 +19,13 @@ const MAX_TRIES: u32 = 200;
 /// Shortest wait of a sender for the receiver's close.
 const CLOSE_WAIT: Span = Span::from_secs(2);
 
-/// Idle timeout after which the peer counts as dead, over TCP and over UDP.
-const IDLE: [Span; 2] = [Span::from_secs(60), Span::from_secs(5)];
+/// Idle timeout after which the peer counts as dead. A path may be interrupted for a shorter time, and a slow sender of
+/// datagrams may pause.
+const IDLE: Span = Span::from_secs(60);
+
+/// The same over UDP at a server that is for others too: a client that has vanished, or never existed because its address
+/// was forged, closes no connection. Longer than the pause of the slowest usual sender (-b 1k).
+const SHARED_UDP_IDLE: Span = Span::from_secs(15);
 
 /// How often a flow is polled if there are no intervals.
 const POLL_INTERVAL: Span = Span::from_secs(1);
@@ -190,7 +195,9 @@ impl Iperf2Direction {
             self.alive = (now, moved);
         }
         self.show_intervals(queue, now);
-        if now.since(self.alive.0) >= IDLE[usize::from(self.load.udp)] && !self.cut {
+        let is_shared_udp = queue.settings.among_strangers && self.load.udp;
+        let idle = if is_shared_udp { SHARED_UDP_IDLE } else { IDLE };
+        if now.since(self.alive.0) >= idle + self.load.gap() && !self.cut {
             self.cut = true;
             self.trouble =
                 Some("no data was sent or received for too long: the other end has disappeared".to_owned());

@@ -40,6 +40,12 @@ pub(super) struct Iperf2Load {
 }
 
 impl Iperf2Load {
+    /// The time between two buffers of a sender with a rate.
+    pub(super) fn gap(&self) -> Span {
+        let rate = self.offered.filter(|_| self.sends).and_then(|rate| Bitrate::from_bps(rate as f64));
+        rate.and_then(|rate| rate.time_for(Bytes::new(self.length.into()))).unwrap_or(Span::ZERO)
+    }
+
     /// Whether TCP buffers are stamped; stamped ones are always sent in full.
     fn is_stamped(&self) -> bool {
         self.trip_times && !self.udp

@@ -1,6 +1,7 @@
 //! The server: groups connections and datagrams of one client into a run, by the number of connections in its
 //! header.
 
+mod bounces;
 mod waiting;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -15,7 +16,6 @@ use super::output_queue::OutputQueue;
 use super::report::{ConnectionDetails, Iperf2Addresses};
 use super::run::{Iperf2Run, REVERSE_LINKS};
 use super::settings::{Iperf2Mode, Iperf2Settings};
-use super::track::Iperf2Stream;
 use crate::EmbeddedServerConfig;
 use crate::stand_in::{FlowId, Input, Link, Opened, Output, RunId, StandIn, SystemError};
 
@@ -177,19 +177,21 @@ impl Iperf2Server {
             }
             Iperf2FirstBytes::Bounce(start) => {
                 let arrival = self.arrivals.remove(at);
-                if self.is_busy() {
-                    // Its client waits for each answer, and what has been read cannot be given back.
-                    return self.queue.put(Output::Reset { link });
-                }
-                let id = self.take_id();
-                let ends = arrival.stream.ends;
-                let text = self.queue.report.connected(id, false, ends.local, ends.remote, " (bb)");
-                self.queue.print(text);
-                let mut bounce = Bounce::new(now, Iperf2Stream::new(id, link, ends));
-                bounce.bytes(&mut self.queue, now, link, &start);
-                self.bounces.insert(link, bounce);
+                self.begin_bounce(now, link, arrival.stream.ends, start);
             }
         }
+    }
+
+    /// An unused number of a run.
+    fn take_run(&mut self) -> RunId {
+        let is_used =
+            |run| self.runs.contains_key(&run) || self.bounces.values().any(|bounce| bounce.run == run);
+        let mut run = self.next_run;
+        while is_used(run) {
+            run = run.next();
+        }
+        self.next_run = run.next();
+        run
     }
 
     fn take_id(&mut self) -> u32 {
@@ -261,23 +263,17 @@ impl Iperf2Server {
             run.join(&mut self.queue, arrival);
             return;
         }
-        while self.runs.contains_key(&self.next_run) {
-            self.next_run = self.next_run.next();
-        }
         let used = |flow: FlowId| self.runs.values().any(|run| run.flows.contains(&flow));
         let mut free = (0..u16::MAX).map(FlowId).filter(|flow| !used(*flow));
         let (Some(receive), Some(send)) = (free.next(), free.next()) else { return };
-        let run = self.next_run;
-        self.next_run = run.next();
+        let run = self.take_run();
         let made = Iperf2Run::new(&mut self.queue, now, run, [receive, send], arrival);
         self.runs.insert(run, made);
     }
 
     fn closed(&mut self, now: Timestamp, link: Link, reason: Option<&SystemError>) {
-        if let Some(bounce) = self.bounces.remove(&link) {
-            bounce.finish(&mut self.queue, now);
-            self.queue.put(Output::Close { link });
-            self.served += 1;
+        if self.bounces.contains_key(&link) {
+            self.end_bounce(now, link);
         } else if let Some(at) = self.arrivals.iter().position(|arrival| arrival.link == Some(link)) {
             let mut arrival = self.arrivals.remove(at);
             // Fewer bytes than one word: data nevertheless, if there are any.
@@ -308,6 +304,7 @@ impl Iperf2Server {
                 }
             }
         }
+        self.end_silent_bounces(now);
         let mut back_links = self.free_back_links();
         for run in self.runs.values_mut() {
             run.tick(&mut self.queue, now, &mut back_links);
@@ -394,9 +391,13 @@ impl StandIn for Iperf2Server {
             Input::Datagram { link, from, bytes } => self.datagram(now, link, from, bytes),
             Input::Closed { link, reason } => self.closed(now, link, reason.as_ref()),
             Input::Admitted { run } => {
+                self.admit_bounce(now, run);
                 self.with_run(run, |run, queue, links| run.admitted(queue, now, links));
             }
-            Input::Refused { run, why, .. } => self.with_run(run, |run, queue, _| run.refused(queue, &why)),
+            Input::Refused { run, why, .. } => {
+                self.refuse_bounce(run);
+                self.with_run(run, |run, queue, _| run.refused(queue, &why));
+            }
             Input::Written { flow } => {
                 if let Some(run) = self.run_of(flow).and_then(|run| self.runs.get(&run)) {
                     run.written(&mut self.queue, flow);
@@ -432,7 +433,8 @@ impl StandIn for Iperf2Server {
     fn deadline(&self) -> Option<Timestamp> {
         let arrivals = self.arrivals.iter().map(|arrival| arrival.due);
         let runs = self.runs.values().filter_map(Iperf2Run::due);
-        arrivals.chain(runs).chain(self.ends_at).min().filter(|_| !self.queue.over)
+        let bounces = self.bounces.values().map(Bounce::due);
+        arrivals.chain(runs).chain(bounces).chain(self.ends_at).min().filter(|_| !self.queue.over)
     }
 }
 

@@ -1,5 +1,6 @@
 //! iperf 2 in virtual time, and its messages compared with captures of the real programs.
 
+mod bounces;
 mod command_lines;
 mod dialogue;
 mod intervals;

@@ -4,11 +4,9 @@ use linerate_units::{Span, Timestamp};
 
 use super::report::{self, TtcpResult};
 use super::tool::Ttcp;
+use super::transfer::IDLE;
 use super::{EXTRA_END_MARKS, MARK_BYTES};
 use crate::stand_in::{Link, Output, SystemError};
-
-/// A pipe over UDP has no end except marks, which could be data, and silence.
-const IDLE: Span = Span::from_secs(5);
 
 /// A copy between standard input or output and the network.
 #[derive(Debug)]
@@ -113,6 +111,7 @@ impl Ttcp {
         if self.settings.transmit {
             return;
         }
+        // A pipe over UDP has no end except marks, which could be data, and silence.
         pipe.due = Some(now + IDLE);
         if pipe.start.is_empty() {
             pipe.start = bytes.iter().copied().take(MARK_BYTES).collect();
@@ -147,7 +146,7 @@ impl Ttcp {
             pipe.count(now, doubtful.len());
             self.outputs.push_back(Output::Write(doubtful));
         }
-        self.pipe_ended(now, Some("no datagram for 5 seconds: taken for the end"));
+        self.pipe_ended(now, Some("no datagram for 60 seconds: taken for the end"));
     }
 
     pub(super) fn pipe_ended(&mut self, now: Timestamp, trouble: Option<&str>) {

@@ -84,11 +84,11 @@ fn without_any_end_mark_the_receiver_ends_and_says_so() {
         seen += u32::from(bytes.len() <= 4);
         bytes.len() <= 4 && seen > 1
     });
-    hosts.run(30);
+    hosts.run(90);
     let server = &hosts.hosts[1];
     assert_eq!(server.exit, Some(1));
     assert!(line(&server.out, "bytes in").starts_with("ttcp-r: 81920 bytes in "));
-    assert!(server.err.contains("no datagram for 5 seconds"));
+    assert!(server.err.contains("no data for 60 seconds"));
     assert!(server.runs[0].is_some());
 }
 
@@ -307,4 +307,17 @@ fn sink_mode_is_recognised_by_its_first_bytes() {
     assert_eq!(sniff(b"PCAUSA PCATTCP Pattern !"), Match::Yes);
     assert_eq!(sniff(b"0123"), Match::No);
     assert_eq!(sniff(&[0x40, 1, 0, 0x78]), Match::No);
+}
+
+#[test]
+fn a_transmitter_with_pauses_of_its_own_and_its_receiver_wait_for_each_other() {
+    // A datagram in 6 s, and one in 90 s; the second is too slow for a receiver that cannot know the pause.
+    for (pause_ms, receives) in [(6_000, true), (90_000, false)] {
+        let mut hosts =
+            hosts(&format!("--like pcattcp -t -u -n 4 -w {pause_ms} 10.0.0.2"), "--like pcattcp -r -u");
+        hosts.run(500);
+        let [client, server] = hosts.pair();
+        assert_eq!((client.exit, &client.runs[..]), (Some(0), &[None][..]), "{}", client.err);
+        assert_eq!(server.runs[0].is_none(), receives, "{}", server.err);
+    }
 }

@@ -240,10 +240,11 @@ impl Ttcp {
         }
         transfer.counts = counts.clone();
         let moved = super::count::moved(counts);
-        if transfer.is_stuck(now) {
+        if transfer.is_stuck(now, &self.settings) {
             transfer.cut = true;
-            let what = if transfer.udp { "no datagram for 5 seconds" } else { "no data for 60 seconds" };
-            transfer.trouble = Some(format!("{what}: the other end is gone, or its end marks were lost"));
+            let lost = if transfer.udp { ", or its end marks were lost" } else { "" };
+            let idle = super::transfer::IDLE.as_secs_f64();
+            transfer.trouble = Some(format!("no data for {idle} seconds: the other end is gone{lost}"));
             let how = if self.settings.transmit { Stop::Abort } else { Stop::AtOnce };
             let flow = transfer.flow;
             self.put(Output::Stop { flow, how });

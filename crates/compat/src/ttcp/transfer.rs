@@ -14,11 +14,8 @@ use crate::stand_in::{
 };
 use linerate_model::flow::StampLayout;
 
-/// Without a datagram for this long, the end marks count as lost.
-const UDP_IDLE: Span = Span::from_secs(5);
-
-/// Without a byte for this long, the peer counts as dead.
-const TCP_IDLE: Span = Span::from_secs(60);
+/// Without a byte for this long, the peer counts as dead, or the end marks of UDP as lost.
+pub(super) const IDLE: Span = Span::from_secs(60);
 
 /// The state of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -157,12 +154,15 @@ impl TtcpTransfer {
     }
 
     /// Notes the progress; true if nothing has moved for too long.
-    pub(super) fn is_stuck(&mut self, now: Timestamp) -> bool {
+    pub(super) fn is_stuck(&mut self, now: Timestamp, settings: &TtcpSettings) -> bool {
         let moved = count::moved(&self.counts).saturating_add(self.early.bytes);
         if moved != self.alive.1 {
             self.alive = (now, moved);
         }
-        now.since(self.alive.0) >= if self.udp { UDP_IDLE } else { TCP_IDLE }
+        let block = Bytes::new(u64::from(settings.length));
+        // A sender may be slower than that by its own pauses.
+        let gap = offered(settings).and_then(|rate| rate.time_for(block)).unwrap_or(Span::ZERO);
+        now.since(self.alive.0) >= IDLE + gap
     }
 
     /// The result, with the CPU time at the end.

@@ -4,7 +4,7 @@ use super::{hosts, settings};
 use crate::iperf2::datagram::{Generation, ServerReport, last, number_of};
 use crate::iperf2::{Iperf2Client, Iperf2Server};
 use crate::stand_in::{Input, Link, Pattern};
-use crate::virtual_hosts::{VirtualHosts, WALL_SECONDS};
+use crate::virtual_hosts::VirtualHosts;
 use linerate_units::{Bytes, Span};
 
 /// The lines about a connection, or those of `[SUM]`.
@@ -334,25 +334,6 @@ fn a_server_that_must_not_serves_nobody_and_lives_on() {
 }
 
 #[test]
-fn messages_in_turn_come_back_with_the_servers_times() {
-    let client = Iperf2Client::new(settings("-c 10.0.0.2 -t 1 -p 5999"));
-    let mut hosts = VirtualHosts::new(Box::new(client), Box::new(Iperf2Server::new(settings("-s"))));
-    let link = Link(Link::FIRST_ACCEPTED.0 + 5);
-    hosts.inject_connection(1, link, Link(0));
-    let mut message = [0x5a; 100];
-    message[..12].copy_from_slice(&[0, 0x80, 0, 0, 0, 0, 0, 100, 0, 0, 0, 1]);
-    message[28..44].fill(0xff);
-    hosts.feed(1, Input::Bytes { link, bytes: &message[..60] });
-    hosts.feed(1, Input::Bytes { link, bytes: &message[60..] });
-    let answer = &hosts.hosts[1].sent[0].1;
-    assert_eq!((answer.len(), &answer[..28]), (100, &message[..28]));
-    assert_eq!(answer[28..32], (WALL_SECONDS as u32).to_be_bytes());
-    assert_eq!(answer[44..], message[44..]);
-    hosts.feed(1, Input::Closed { link, reason: None });
-    assert_eq!(lines(&hosts.hosts[1].out, "[  1]").len(), 1);
-}
-
-#[test]
 fn a_client_that_vanishes_ends_only_its_own_test() {
     for (line, server) in [("-t 60", "-i 1"), ("-u -t 60", "-u -i 1")] {
         let mut hosts = hosts(line, server);
@@ -364,4 +345,47 @@ fn a_client_that_vanishes_ends_only_its_own_test() {
         assert_eq!(server.runs.len(), 1);
         assert!(server.runs[0].is_some(), "{line}");
     }
+}
+
+#[test]
+fn a_client_that_is_slow_by_its_own_options_ends_by_itself() {
+    // A datagram in 11.8 s, and one in 118 s.
+    for line in ["-u -b 1k -t 30", "-u -b 100 -t 300"] {
+        let mut hosts = hosts(line, "-u");
+        hosts.run(400);
+        let client = &hosts.hosts[0];
+        assert!(!client.err.contains("disappeared"), "{line}: {}", client.err);
+        assert_eq!(client.exit, Some(0), "{line}");
+    }
+}
+
+#[test]
+fn a_path_that_is_interrupted_for_half_a_minute_loses_datagrams_and_not_the_test() {
+    let mut hosts = hosts("-u -b 100k -t 60", "-u");
+    // 8.5 datagrams in a second.
+    let mut sent = 0;
+    hosts.loss = Box::new(move |_, bytes| {
+        sent += u32::from(bytes.len() == 1470);
+        bytes.len() == 1470 && (85..340).contains(&sent)
+    });
+    hosts.run(100);
+    let server = &hosts.hosts[1];
+    assert_eq!(server.runs, [None]);
+    let last = lines(&server.out, "[  1]").pop().unwrap();
+    assert!(last.contains(" 255/51") && last.ends_with(" (50%)"), "{last}");
+}
+
+#[test]
+fn a_client_that_vanished_holds_a_server_for_others_only_for_a_while() {
+    let client = Iperf2Client::new(settings("-c 10.0.0.2 -t 1 -p 5999"));
+    let server = Iperf2Server::embedded_server(&crate::EmbeddedServerConfig::at(5001));
+    let mut hosts = VirtualHosts::new(Box::new(client), server);
+    for number in 0..3 {
+        hosts.inject(0, 41_000, 5001, &old_datagram(number));
+        // As with -b 1k.
+        hosts.pass(Span::from_secs(12));
+    }
+    assert_eq!((hosts.hosts[1].plans.len(), hosts.hosts[1].runs.len()), (1, 0));
+    hosts.pass(Span::from_secs(5));
+    assert_eq!(hosts.hosts[1].runs.len(), 1);
 }
