@@ -10,7 +10,7 @@ pub(super) struct OneWay {
     /// Number of values.
     pub(super) datagrams: u64,
     /// Their sum, microseconds.
-    pub(super) sum_us: i64,
+    pub(super) sum_us: i128,
     /// The smallest, microseconds.
     pub(super) min_us: i64,
     /// The largest, microseconds.
@@ -20,10 +20,11 @@ pub(super) struct OneWay {
 impl OneWay {
     /// The delays of one stream.
     pub(super) fn of(counts: &TransitCounts) -> Self {
-        let firsts = i64::try_from(counts.count).unwrap_or(i64::MAX).saturating_mul(counts.first_ns);
+        // The clocks may differ by decades.
+        let sum_ns = i128::from(counts.count) * i128::from(counts.first_ns) + i128::from(counts.sum_ns);
         Self {
             datagrams: counts.count,
-            sum_us: firsts.saturating_add(counts.sum_ns) / 1000,
+            sum_us: sum_ns / 1000,
             min_us: counts.range_ns.0 / 1000,
             max_us: counts.range_ns.1 / 1000,
         }
@@ -147,6 +148,12 @@ mod tests {
         let ahead = OneWay { datagrams: 1, sum_us: -8000, min_us: -8000, max_us: -8000 };
         assert_eq!(delays.with(ahead), OneWay { datagrams: 4, sum_us: 4000, min_us: -8000, max_us: 5000 });
         assert_eq!(OneWay::default().ms(), None);
+        // The clock of the other end stands at 1970.
+        let first_ns = 1_800_000_000_000_000_000;
+        let range_ns = (first_ns, first_ns + 2_000_000);
+        let counts =
+            TransitCounts { count: 1_000_000, first_ns, sum_ns: 1_000_000_000_000, range_ns, ..counts };
+        assert_eq!(OneWay::of(&counts).ms(), Some([1.8e12, 1.8e12 + 1.0, 1.8e12 + 2.0]));
     }
 
     #[test]
