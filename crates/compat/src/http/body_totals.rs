@@ -154,7 +154,8 @@ pub(super) struct BodyTotals {
     pub(super) settings: Option<SideSettings>,
     /// The bodies that are over.
     over: BodySums,
-    /// The times in which at least one of them was in transit, by start; they do not overlap.
+    /// The times that count, by start: at least one of them was in transit, or the client paused shortly. They do not
+    /// overlap, and there are at most one for each second and each probe.
     active: BTreeMap<Timestamp, Timestamp>,
     /// When the client measured latency. It moves no bodies then, unless one is in transit.
     probes: BTreeSet<Timestamp>,
@@ -183,13 +184,25 @@ impl BodyTotals {
         let Some(body) = body.filter(|body| body.sums.bytes > 0) else { return };
         self.over = self.over.combine(body.sums, u64::saturating_add);
         let (mut from, mut until) = (body.first_at, body.last_at.max(body.first_at));
-        let touching: Vec<Timestamp> =
-            self.active.range(..=until).filter(|(_, end)| **end >= from).map(|(start, _)| *start).collect();
-        for start in touching {
-            until = until.max(self.active.remove(&start).unwrap_or(until));
-            from = from.min(start);
+        while let Some((start, end)) =
+            self.active.range(..=until).next_back().map(|(start, end)| (*start, *end))
+            && (end >= from || self.is_short_pause(end, from))
+        {
+            self.active.remove(&start);
+            (from, until) = (from.min(start), until.max(end));
+        }
+        while let Some((start, end)) = self.active.range(until..).next().map(|(start, end)| (*start, *end))
+            && self.is_short_pause(until, start)
+        {
+            self.active.remove(&start);
+            until = end;
         }
         self.active.insert(from, until);
+    }
+
+    /// Whether a pause belongs to the direction: it is short, and the client did nothing else in it.
+    fn is_short_pause(&self, from: Timestamp, until: Timestamp) -> bool {
+        until.since(from) <= MAX_PAUSE && self.probes.range(from..until).next().is_none()
     }
 
     /// Notes a sample, if it is time: of the bodies that are over, and of these, which are in transit.
@@ -231,20 +244,9 @@ impl BodyTotals {
         });
     }
 
-    /// The time of the direction: pauses belong to it that are short, and in which the client did nothing else.
+    /// The time of the direction.
     fn elapsed(&self) -> Span {
-        let mut elapsed = 0;
-        let mut last: Option<Timestamp> = None;
-        for (from, until) in &self.active {
-            let pause = last.map(|last| (last, *from - last));
-            let counts = |(last, pause): (Timestamp, Span)| {
-                (pause <= MAX_PAUSE && self.probes.range(last..*from).next().is_none())
-                    .then_some(pause.as_ns())
-            };
-            elapsed += pause.and_then(counts).unwrap_or_default() + (*until - *from).as_ns();
-            last = Some(*until);
-        }
-        Span::from_ns(elapsed)
+        self.active.iter().map(|(from, until)| until.since(*from)).fold(Span::ZERO, |sum, time| sum + time)
     }
 
     /// The result of the direction at its client or at its server; absent if nothing was moved.
@@ -397,7 +399,41 @@ mod tests {
         );
     }
 
+    #[test]
+    fn many_short_bodies_take_no_memory() {
+        let mut totals = BodyTotals::default();
+        (0..10_000).for_each(|number| totals.add(Some(body(number * 3, number * 3 + 1, 1))));
+        assert_eq!(totals.active.len(), 1);
+        // After a long pause, and after one with a probe.
+        totals.add(Some(body(32_000, 32_010, 1)));
+        totals.probe(at(32_020));
+        totals.add(Some(body(32_030, 32_040, 1)));
+        assert_eq!(totals.active.len(), 3);
+        assert_eq!(totals.elapsed(), Span::from_ms(29_998 + 10 + 10));
+    }
+
     proptest! {
+        /// Against the definition: the milliseconds in which a body was in transit, and the pauses of at most a second in
+        /// which there was no probe.
+        #[test]
+        fn short_pauses_count_in_whatever_order_the_bodies_end(
+            bodies in prop::collection::vec((0_u64..8_000, 1_u64..400), 1..12),
+            probes in prop::collection::vec(0_u64..9_000, 0..6),
+        ) {
+            let mut totals = BodyTotals::default();
+            probes.iter().for_each(|ms| totals.probe(at(*ms)));
+            bodies.iter().for_each(|(from, length)| totals.add(Some(body(*from, from + length, 1))));
+            let moving: Vec<u64> = (0..9_000)
+                .filter(|ms| bodies.iter().any(|(from, length)| (*from..from + length).contains(ms)))
+                .collect();
+            let pauses = moving.windows(2).map(|pair| (pair[0] + 1, pair[1]));
+            let counted = pauses.filter(|(from, until)| {
+                until - from <= 1_000 && !probes.iter().any(|ms| (from..until).contains(&ms))
+            });
+            let expected = moving.len() as u64 + counted.map(|(from, until)| until - from).sum::<u64>();
+            prop_assert_eq!(totals.elapsed(), Span::from_ms(expected));
+        }
+
         /// Against the definition: the milliseconds in which at least one body was in transit. Latency is measured all
         /// the time, so no pause counts.
         #[test]

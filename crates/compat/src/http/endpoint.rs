@@ -82,7 +82,12 @@ impl Endpoint {
             response.extend_from_slice(body.as_bytes());
             Ok(Wanted::Response(response))
         };
+        // What a server ignores of a request is taken for the next one (RFC 9112, section 9.3).
+        let has_body = request.is_chunked || request.content_length.is_some_and(|bytes| bytes > 0);
         match (request.method, self.kind) {
+            (HttpMethod::Get | HttpMethod::Options, _) if has_body => {
+                refuse("400 Bad Request", "only POST has a body here\n")
+            }
             (HttpMethod::Options, _) => {
                 let fields = [
                     ("Access-Control-Allow-Methods", "GET, POST, OPTIONS"),

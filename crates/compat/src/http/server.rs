@@ -436,6 +436,8 @@ impl StandIn for HttpServer {
             Input::Closed { link, .. } if self.requests.contains_key(link) => {
                 self.requests.remove(link);
                 self.out.push_back(Output::Close { link: *link });
+                // The driver ends a run by the connection of its first request, which may be idle.
+                self.tests.input(now, &input);
             }
             Input::Signal(number) => return self.exit(now, 128 + number),
             _ => {

@@ -349,6 +349,9 @@ fn nothing_may_follow_a_request_before_its_response() {
         post("/empty", 3, "") + "0123",
         get("/empty").repeat(2_000),
         get("/getIP") + "G",
+        get("/empty").replace("\r\n\r\n", "\r\nContent-Length: 9\r\n\r\n"),
+        get("/garbage").replace("\r\n\r\n", "\r\nTransfer-Encoding: chunked\r\n\r\n"),
+        "OPTIONS /__up HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\n".to_owned(),
     ] {
         let mut served = ServedHttp::new();
         let link = served.request("192.0.2.9:4000", &request);
@@ -379,6 +382,23 @@ fn a_run_that_the_server_ends_has_failed() {
     assert_eq!(served.result().map(|result| result.tally.bytes.get()), Some(8 * MIB));
     assert_eq!(served.trouble(), Some(Some("the run took longer than this server allows".to_owned())));
     assert_eq!(served.server.deadline(), None);
+}
+
+#[test]
+fn a_run_whose_first_connection_is_idle_is_ended_too() {
+    let mut served = ServedHttp::new();
+    let (link, task) = served.download("/garbage.php?ckSize=1");
+    served.deliver(&task, MIB, 10);
+    let other = served.request("192.0.2.9:4001", &get("/garbage.php?ckSize=1024"));
+    let second = served.started();
+    served.give(Input::Started { flow: second.flow, settings: &SideSettings::default() });
+    let reason = SystemError { errno: 0, text: "the run took longer than this server allows".to_owned() };
+    served.give(Input::Closed { link, reason: Some(reason) });
+    assert!(served.is_closed(link));
+    assert_eq!(served.stopped(), Some(Stop::Abort), "the download over the other connection");
+    served.give(Input::Ended { counts: &sent(&second, served.now, 0, 0, true) });
+    assert!(served.is_closed(other));
+    assert_eq!(served.trouble(), Some(Some("the run took longer than this server allows".to_owned())));
 }
 
 #[test]
