@@ -6,12 +6,21 @@ use std::path::Path;
 
 use linerate_sock::files::{give_to_owner_of, only_for_owner};
 
-/// Writes a file; an existing file is replaced only when the new one is complete.
+/// Writes a file; an existing file is replaced only when the new one is complete. A device or a pipe is written to, and
+/// of a symbolic link that to which it points.
 ///
 /// # Errors
-/// It cannot be created, written or renamed; nothing of it is left then.
+/// It cannot be created, written or renamed; nothing of a file is left then.
 pub fn whole_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    replace(path, |part| File::create(part), write)
+    let create = |part: &Path| File::create(part);
+    match path.metadata() {
+        Ok(found) if found.is_file() => replace(&path.canonicalize()?, create, write),
+        Ok(_) => {
+            let mut out = io::BufWriter::new(OpenOptions::new().write(true).open(path)?);
+            write(&mut out).and_then(|()| out.flush())
+        }
+        Err(_) => replace(path, create, write),
+    }
 }
 
 /// As [`whole_file`], for a file that only its owner may read: that of the file before, or of the folder, which is made
@@ -72,7 +81,8 @@ fn replace(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+    use std::io::Read;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 
     #[test]
     fn a_file_is_replaced_only_by_a_complete_one() {
@@ -86,6 +96,34 @@ mod tests {
         assert!(failed.is_err());
         assert_eq!(std::fs::read(&path).unwrap(), b"old");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left of it");
+    }
+
+    #[test]
+    fn a_device_stays_a_device_and_a_link_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        std::fs::write(&file, "old").unwrap();
+        symlink(&file, &link).unwrap();
+        whole_file(&link, |out| out.write_all(b"new")).unwrap();
+        assert!(link.symlink_metadata().unwrap().is_symlink());
+        assert_eq!(std::fs::read(&file).unwrap(), b"new");
+        // Where it points to the device, whose folder only root could change.
+        let null = folder.path().join("null");
+        symlink("/dev/null", &null).unwrap();
+        whole_file(&null, |out| out.write_all(b"nothing")).unwrap();
+        assert!(null.symlink_metadata().unwrap().is_symlink() && !null.metadata().unwrap().is_file());
+        assert!(whole_file(folder.path(), |out| out.write_all(b"x")).is_err(), "a folder");
+    }
+
+    #[test]
+    fn what_reads_from_a_pipe_gets_all_of_it() {
+        let (mut reader, writer) = io::pipe().unwrap();
+        let path = format!("/proc/self/fd/{}", linerate_sock::handle::number(&writer));
+        whole_file(Path::new(&path), |out| out.write_all(b"report")).unwrap();
+        drop(writer);
+        let mut text = String::new();
+        reader.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "report");
     }
 
     #[test]
