@@ -153,8 +153,8 @@ def test_a_cancelled_test_has_a_partial_result(server: str) -> None:
     async def measure() -> None:
         try:
             await linerate.test(server, duration=60, upload=True, name="cancelled")
-        except linerate.Cancelled as cancelled:
-            results.append(cancelled.result)
+        except asyncio.CancelledError as cancelled:
+            results.append(linerate.measured_before(cancelled))
             raise
 
     async def cancel() -> None:
@@ -189,6 +189,30 @@ def test_a_cancelled_stream_has_a_partial_result(server: str) -> None:
     asyncio.run(cancel())
     assert stream.result is not None
     assert stream.result.run.outcome == "interrupted"
+
+
+# asyncio.timeout and asyncio.TaskGroup are new in Python 3.11.
+if sys.version_info >= (3, 11):
+
+    def test_timeouts_and_groups_of_asyncio_know_the_cancellation(server: str) -> None:
+        async def limited() -> None:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(1):
+                    await linerate.test(server, duration=60, upload=True)
+
+        async def grouped() -> None:
+            async with asyncio.TaskGroup():
+                await linerate.test(server, duration=60, upload=True, name="grouped")
+
+        async def cancel() -> None:
+            task = asyncio.ensure_future(grouped())
+            await until_it_measures("grouped")
+            task.cancel()
+            await asyncio.wait([task])
+            assert task.cancelled()
+
+        asyncio.run(limited())
+        asyncio.run(cancel())
 
 
 def test_a_timeout_has_a_partial_result(server: str) -> None:

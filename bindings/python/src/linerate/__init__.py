@@ -11,7 +11,6 @@ from linerate import documents
 from linerate.archive import archived, archived_events, check, export
 from linerate.documents import CheckDocument, Event
 from linerate.errors import (
-    Cancelled,
     FormatError,
     Interrupted,
     InterruptedRunError,
@@ -22,6 +21,7 @@ from linerate.errors import (
     RunError,
     RunTimeoutError,
     UsageError,
+    measured_before,
 )
 from linerate.measuring import EventStream, events, run, sweep, test
 from linerate.program import find_program
@@ -29,7 +29,6 @@ from linerate.reading import read_events, read_result
 from linerate.result import Result, SampleRow
 
 __all__ = [
-    "Cancelled",
     "CheckDocument",
     "Event",
     "EventStream",
@@ -52,6 +51,7 @@ __all__ = [
     "events",
     "export",
     "find_program",
+    "measured_before",
     "read_events",
     "read_result",
     "run",

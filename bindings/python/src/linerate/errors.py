@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import asyncio
+
     from linerate.result import Result
 
 # The exit codes of the program, as its README lists them.
@@ -67,16 +68,26 @@ class RunTimeoutError(RunError, TimeoutError):
     """The program was ended because it did not end within the timeout."""
 
 
-class Cancelled(asyncio.CancelledError):
-    """The task was cancelled. `result` is what was measured until then; None if nothing was.
+# The attribute of a CancelledError with what was measured. A class of its own would be no cancellation to
+# asyncio.timeout and asyncio.TaskGroup, which compare the type.
+_MEASURED = "linerate_result"
 
-    Catch it in the task that measures. Python 3.10 gives those who wait for the task another CancelledError, whose
-    `__context__` it is.
+
+def note_measured(cancelled: asyncio.CancelledError, result: Result | None) -> None:
+    """Keep with a cancellation what was measured before it."""
+    setattr(cancelled, _MEASURED, result)
+
+
+def measured_before(cancelled: asyncio.CancelledError) -> Result | None:
+    """What was measured before the task was cancelled; None if nothing was.
+
+    `cancelled` is the CancelledError that `test`, `sweep` or a loop over events has raised, or the one that Python
+    3.10 raises for those who wait for that task.
     """
-
-    def __init__(self, result: Result | None) -> None:
-        self.result = result
-        super().__init__()
+    error: BaseException | None = cancelled
+    while error is not None and not hasattr(error, _MEASURED):
+        error = error.__context__
+    return getattr(error, _MEASURED, None)
 
 
 class Interrupted(KeyboardInterrupt):

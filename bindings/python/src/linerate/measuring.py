@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from linerate.arguments import command_line
-from linerate.errors import Cancelled, FormatError, Interrupted, OptionError, RunTimeoutError, run_error
+from linerate.errors import FormatError, Interrupted, OptionError, RunTimeoutError, note_measured, run_error
 from linerate.options import SWEEP, TEST
 from linerate.program import Ended, EndedEarlyError, Running, find_program, run_to_end
 from linerate.reading import event_from_json, read_result, result_from_json
@@ -63,7 +63,8 @@ class EventStream:
                     yield event_from_json(line)
                 ended = await self._running.wait()
             except asyncio.CancelledError as cancelled:
-                raise Cancelled(await self._end(report)) from cancelled
+                note_measured(cancelled, await self._end(report))
+                raise
             finally:
                 # Also if the caller does not want more events.
                 await self._end(report)
@@ -91,8 +92,8 @@ def events(host: str, **options: Unpack[TestOptions]) -> EventStream:
 async def test(host: str, *, timeout: float | None = None, **options: Unpack[TestOptions]) -> Result:
     """Measure the path to a server.
 
-    The options are those of `linerate test`. If the task is cancelled, the program is interrupted, and what it has
-    measured is the `result` of the Cancelled that is raised. After `timeout` seconds it is that of a RunTimeoutError.
+    The options are those of `linerate test`. If the task is cancelled, the program is interrupted, and
+    `measured_before` tells what it has measured. After `timeout` seconds it is that of a RunTimeoutError.
 
     Raises OptionError for an option that does not exist, and RunError if the program fails.
     """
@@ -133,7 +134,8 @@ async def _measure(arguments: list[str], timeout: float | None) -> Result:
     except asyncio.TimeoutError as error:
         raise _timed_out(await running.end(), timeout) from error
     except asyncio.CancelledError as cancelled:
-        raise Cancelled(_partial(await running.end())) from cancelled
+        note_measured(cancelled, _partial(await running.end()))
+        raise
     return _result(ended)
 
 
