@@ -3,7 +3,7 @@
 use linerate_model::{HostInfo, RunRecord};
 use linerate_units::Span;
 
-use crate::figure::caveats_without_one_way;
+use crate::figure::{caveats_without_one_way, imported};
 use crate::ports;
 use crate::quantity::or_absent;
 use crate::responsiveness;
@@ -40,6 +40,7 @@ pub fn report(record: &RunRecord) -> String {
             None if transactions::are_made(record) => {
                 format!("{}\n", escaped(&transactions::description(record).unwrap_or_default()))
             }
+            None if imported(flow) => "Not judged: it was not measured here.\n".to_owned(),
             None => "Not judged: the flow ended before there was enough data.\n".to_owned(),
         };
         let facts = if series { sizes::facts(flow) } else { details(flow) };
@@ -111,6 +112,7 @@ mod tests {
     use super::*;
     use crate::samples_of_runs as runs;
     use expect_test::expect;
+    use linerate_model::{Caveat, CaveatKind};
 
     #[test]
     fn a_report_for_a_ticket() {
@@ -166,6 +168,22 @@ mod tests {
             | s>b | upload | 1.000 Gb/s | 100.0 % | 162702 | 160 | 488.28 KiB |
             | s>a | upload | 20.00 Mb/s | 2.0 % | 3243 | 0 | 9.77 KiB |"#]]
         .assert_eq(&lines.join("\n"));
+    }
+
+    #[test]
+    fn a_flow_of_another_program_was_not_measured_here() {
+        let mut record = RunRecord::fold(&runs::killed_run());
+        let ended = "Not judged: the flow ended before there was enough data.";
+        let elsewhere = "Not judged: it was not measured here.";
+        let texts = |record: &RunRecord| {
+            let report = report(record);
+            (report.contains(ended), report.contains(elsewhere))
+        };
+        assert_eq!(texts(&record), (true, false));
+        for flow in &mut record.flows {
+            flow.caveats.push(Caveat { kind: CaveatKind::Imported, text: "by iperf3".into() });
+        }
+        assert_eq!(texts(&record), (false, true));
     }
 
     #[test]

@@ -191,13 +191,18 @@ const MIN_CURVE_POINTS: usize = 3;
 fn found(record: &PlanRecord) -> Markup {
     let rows = record.found.iter().map(|end| {
         let found = end.found.as_deref().map_or("none passed".to_owned(), str::to_owned);
-        vec![words(record, &end.point), end.repeat.to_string(), found]
+        vec![words(record, &end.point), number_of(end.repeat), found]
     });
     let heads = ["point", "repeat", "largest value that passed"];
     let rows: Vec<Vec<String>> = std::iter::once(heads.map(str::to_owned).to_vec()).chain(rows).collect();
     let claim = record.start.as_ref().and_then(|start| start.search.as_deref()).unwrap_or_default();
     html! { @if rows.len() > 1 { (plain_table(&rows, &format!("Search for the largest value for which this \
     holds: {claim}"))) } }
+}
+
+/// Logs count repeats from 0, people from 1.
+fn number_of(repeat: u32) -> String {
+    repeat.saturating_add(1).to_string()
 }
 
 fn trials(record: &PlanRecord, place: SectionLink<'_>) -> Markup {
@@ -221,7 +226,7 @@ fn trial_row(record: &PlanRecord, trial: &TrialEnd, place: SectionLink<'_>) -> M
                 @if step.passed { "passed" } @else { "did not pass" }
             }
         }
-        td.number { (trial.repeat) }
+        td.number { (number_of(trial.repeat)) }
         td { @for run in &trial.runs {
             div {
                 (run.flow.to_string()) ": "

@@ -10,6 +10,7 @@ use super::{ReportedRun, compare, raw, run};
 use crate::figure::FlowFigure;
 use crate::plan::words;
 use crate::quantity::or_absent;
+use crate::text_flow::plural;
 
 /// Names of the runs by what differs: the point of a plan, its trial and its flow; otherwise host, time and the start
 /// of the run's own name.
@@ -89,13 +90,14 @@ pub(super) fn folded(
 }
 
 /// The result of each flow in a few words.
-fn results(record: &RunRecord) -> String {
+pub(super) fn results(record: &RunRecord) -> String {
     let flows = record.flows.iter().map(|flow| {
         let figure = FlowFigure::of(flow).filter(|_| flow.sizes.is_empty());
         let rate = match figure {
             Some(figure) if figure.impossible => "impossible".to_owned(),
             Some(figure) => or_absent(figure.bitrate),
-            None => format!("{} sizes", flow.sizes.len()),
+            None if flow.sizes.is_empty() => "not measured".to_owned(),
+            None => plural(flow.sizes.len() as u64, "size"),
         };
         let cause = flow.verdict.as_ref().map(|verdict| format!(", limited by: {}", verdict.cause));
         format!("{} {rate}{}", flow.plan.name, cause.unwrap_or_default())

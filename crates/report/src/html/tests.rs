@@ -75,6 +75,15 @@ fn a_killed_run_says_so() {
 }
 
 #[test]
+fn a_flow_that_was_not_measured_has_no_sizes_in_the_list_of_runs() {
+    let killed = RunRecord::fold(&runs::killed_run());
+    assert_eq!(super::runs::results(&killed), "download 800.0 Mb/s · upload not measured");
+    let sweep = RunRecord::fold(&runs::sweep_run());
+    let sizes = sweep.flows[0].sizes.len();
+    assert!(sizes > 1 && super::runs::results(&sweep).contains(&format!(" {sizes} sizes")));
+}
+
+#[test]
 fn nothing_in_the_page_is_loaded_from_elsewhere() {
     let page = of(runs::tcp_run());
     assert!(page.contains("default-src 'none'"));
@@ -442,6 +451,9 @@ fn a_run_of_a_plan_is_titled_by_its_point_and_folded_and_the_contents_have_it() 
     ] {
         assert!(contents.contains(text), "{text}: {contents}");
     }
+    let trials = between(&page, "<details id=\"trials\">", "</details>");
+    assert!(trials.contains("<td class=\"number\">1</td>"), "as in the name: {trials}");
+    assert!(!trials.contains("<td class=\"number\">0</td>"), "{trials}");
     let run = between(&page, "<details class=\"run\" id=\"run-0\">", "</summary>");
     assert!(run.contains(&format!("<h3>{name}</h3>")) && run.contains("941.4 Mb/s"), "{run}");
     assert!(!run.contains("10.0.0.1"), "an address is no title: {run}");

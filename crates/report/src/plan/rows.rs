@@ -1,6 +1,6 @@
 //! The table of a plan: its columns and cells.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::{Direction, PlanPoint, PlanRecord, PointSummary};
 
@@ -78,7 +78,8 @@ pub(crate) fn in_sight(record: &PlanRecord, most: usize) -> Option<(Table, Vec<R
         points().map(|point| RowInSight { point, flows: flows.clone() }).collect()
     } else {
         let pairs = points().flat_map(|point| flows.iter().map(move |flow| (point, flow)));
-        let ran = pairs.filter(|(point, (flow, _))| !is_left_out(record, point, flow));
+        let index = Index::new(record);
+        let ran = pairs.filter(|(point, (flow, _))| !index.is_left_out(point, flow));
         ran.map(|(point, flow)| RowInSight { point, flows: vec![flow.clone()] }).collect()
     };
     if table.columns() > most {
@@ -125,7 +126,8 @@ fn laid_out(record: &PlanRecord, side_by_side: bool) -> Option<Table> {
     if record.summaries.is_empty() {
         return None;
     }
-    let rows = rows(record, &ways, side_by_side);
+    let index = Index::new(record);
+    let rows = rows(record, &index, &ways, side_by_side);
     let mut columns: Vec<Column> =
         (0..start.axes.len()).map(|axis| axis_column(record, &rows, axis)).collect();
     if start.axes.is_empty() {
@@ -136,17 +138,16 @@ fn laid_out(record: &PlanRecord, side_by_side: bool) -> Option<Table> {
         let cells = rows.iter().map(|row| Cell::plain(row.ways[0].name.to_string())).collect();
         columns.push(Column::words("flow", cells));
     }
-    let index = Index::new(record);
     columns.extend(segment_column(record, &index, &rows));
-    columns.extend(found_column(record, &rows));
+    columns.extend(found_column(record, &index, &rows));
     if side_by_side {
         columns.extend(ways.iter().map(|way| {
             let head = if ways.len() == 1 { "rate".to_owned() } else { way.name.to_string() };
-            let cell = |row: &PointRow<'_>| rate(record, &index, row.point, way);
+            let cell = |row: &PointRow<'_>| rate(&index, row.point, way);
             Column::named(head, rows.iter().map(cell).collect(), true)
         }));
     } else {
-        let cells = rows.iter().map(|row| rate(record, &index, row.point, row.ways[0])).collect();
+        let cells = rows.iter().map(|row| rate(&index, row.point, row.ways[0])).collect();
         columns.push(Column::numbers("rate", cells));
     }
     columns
@@ -155,20 +156,19 @@ fn laid_out(record: &PlanRecord, side_by_side: bool) -> Option<Table> {
     Some(Table::new(columns))
 }
 
-/// Whether a flow does not run at a point: an axis over flows leaves it out.
-fn is_left_out(record: &PlanRecord, point: &PlanPoint, flow: &str) -> bool {
-    let mut runs = record.trials.iter().filter(|trial| trial.point == point.id).flat_map(|trial| &trial.runs);
-    runs.next().is_some_and(|first| first.flow != flow) && runs.all(|run| run.flow != flow)
-}
-
 /// A row for each point, with its flows side by side, or one for each flow.
-fn rows<'r>(record: &'r PlanRecord, ways: &'r [FlowDirection], side_by_side: bool) -> Vec<PointRow<'r>> {
+fn rows<'r>(
+    record: &'r PlanRecord,
+    index: &Index<'_>,
+    ways: &'r [FlowDirection],
+    side_by_side: bool,
+) -> Vec<PointRow<'r>> {
     let points = record.start.iter().flat_map(|start| &start.points);
     if side_by_side {
         points.map(|point| PointRow { point, ways: ways.iter().collect() }).collect()
     } else {
         let of_point = |point: &'r PlanPoint| {
-            let ran = ways.iter().filter(|way| !is_left_out(record, point, &way.flow));
+            let ran = ways.iter().filter(|way| !index.is_left_out(point, &way.flow));
             ran.map(move |way| PointRow { point, ways: vec![way] })
         };
         points.flat_map(of_point).collect()
@@ -195,19 +195,41 @@ fn flow_directions(record: &PlanRecord) -> Vec<FlowDirection> {
     ways
 }
 
-/// Summaries by point, flow, direction and quantity: a plan may have hundreds of thousands of them.
-struct Index<'r>(BTreeMap<(&'r str, &'r str, &'static str, &'r str), &'r PointSummary>);
+/// What a plan has found, by point: there may be tens of thousands of points, and hundreds of thousands of summaries.
+struct Index<'r> {
+    /// By point, flow, direction and quantity.
+    summaries: BTreeMap<(&'r str, &'r str, &'static str, &'r str), &'r PointSummary>,
+    /// The flows that ran at a point.
+    flows: BTreeMap<&'r str, BTreeSet<&'r str>>,
+    /// The different results of the search at a point, in the order of the repeats.
+    found: BTreeMap<&'r str, Vec<&'r str>>,
+}
 
 impl<'r> Index<'r> {
     fn new(record: &'r PlanRecord) -> Self {
         let row = |one: &'r PointSummary| {
             ((one.point.as_str(), one.flow.as_str(), one.direction.name(), one.quantity.as_str()), one)
         };
-        Self(record.summaries.iter().map(row).collect())
+        let mut flows: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for trial in &record.trials {
+            flows.entry(&trial.point).or_default().extend(trial.runs.iter().map(|run| run.flow.as_str()));
+        }
+        let mut found: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for end in &record.found {
+            found.entry(&end.point).or_default().push(end.found.as_deref().unwrap_or("none passed"));
+        }
+        found.values_mut().for_each(Vec::dedup);
+        Self { summaries: record.summaries.iter().map(row).collect(), flows, found }
+    }
+
+    /// Whether a flow does not run at a point: an axis over flows leaves it out.
+    fn is_left_out(&self, point: &PlanPoint, flow: &str) -> bool {
+        let ran = self.flows.get(point.id.as_str());
+        ran.is_some_and(|ran| !ran.is_empty() && !ran.contains(flow))
     }
 
     fn find(&self, point: &PlanPoint, way: &FlowDirection, quantity: &str) -> Option<&'r PointSummary> {
-        self.0.get(&(point.id.as_str(), way.flow.as_str(), way.direction.name(), quantity)).copied()
+        self.summaries.get(&(point.id.as_str(), way.flow.as_str(), way.direction.name(), quantity)).copied()
     }
 }
 
@@ -231,8 +253,8 @@ fn segment_column(record: &PlanRecord, index: &Index<'_>, rows: &[PointRow<'_>])
     (asked || all.any(|other| other != first)).then(|| joined(index, rows, "segment", "segment"))?
 }
 
-fn rate(record: &PlanRecord, index: &Index<'_>, point: &PlanPoint, way: &FlowDirection) -> Cell {
-    if is_left_out(record, point, &way.flow) {
+fn rate(index: &Index<'_>, point: &PlanPoint, way: &FlowDirection) -> Cell {
+    if index.is_left_out(point, &way.flow) {
         return Cell::plain(ABSENT);
     }
     let found = index.find(point, way, "goodput").map(spread);
@@ -264,19 +286,11 @@ fn joined(index: &Index<'_>, rows: &[PointRow<'_>], quantity: &str, head: &'stat
 }
 
 /// The result of a search at each point.
-fn found_column(record: &PlanRecord, rows: &[PointRow<'_>]) -> Option<Column> {
+fn found_column(record: &PlanRecord, index: &Index<'_>, rows: &[PointRow<'_>]) -> Option<Column> {
     record.start.as_ref()?.search.as_ref()?;
-    let cell = |row: &PointRow<'_>| {
-        let of_point = record.found.iter().filter(|found| found.point == row.point.id);
-        let mut shown: Vec<String> = of_point
-            .map(|found| found.found.as_deref().map_or_else(|| "none passed".to_owned(), str::to_owned))
-            .collect();
-        shown.dedup();
-        if shown.is_empty() {
-            Cell::new(TextRole::Warning, "missing")
-        } else {
-            Cell::new(TextRole::Result, shown.join(", "))
-        }
+    let cell = |row: &PointRow<'_>| match index.found.get(row.point.id.as_str()) {
+        None => Cell::new(TextRole::Warning, "missing"),
+        Some(found) => Cell::new(TextRole::Result, found.join(", ")),
     };
     Some(Column::numbers("found", rows.iter().map(cell).collect()))
 }
@@ -287,10 +301,13 @@ fn trials_column(record: &PlanRecord, rows: &[PointRow<'_>]) -> Option<Column> {
     if missing.is_empty() {
         return None;
     }
-    let cell = |row: &PointRow<'_>| match missing.iter().filter(|(point, ..)| *point == row.point.id).count()
-    {
-        0 => Cell::plain(""),
-        count => Cell::new(TextRole::Warning, format!("{count} failed")),
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for (point, ..) in &missing {
+        *counts.entry(point).or_default() += 1;
+    }
+    let cell = |row: &PointRow<'_>| match counts.get(row.point.id.as_str()) {
+        None => Cell::plain(""),
+        Some(count) => Cell::new(TextRole::Warning, format!("{count} failed")),
     };
     Some(Column::words("trials", rows.iter().map(cell).collect()))
 }
