@@ -148,10 +148,11 @@ fn all_omitted(flow: &FlowSide, tally: &Tally) -> Option<Caveat> {
     })
 }
 
-/// Caveats that are known when every thread has ended.
+/// Caveats that are known when every thread has ended. `pace` is the rate over whole slots of a sender at a rate.
 pub(crate) fn at_end(
     flow: &FlowSide,
     tally: &Tally,
+    pace: Option<Bitrate>,
     settings: &SideSettings,
     sampled: &Sampled,
     unpinned: bool,
@@ -187,7 +188,7 @@ pub(crate) fn at_end(
         );
         found.push(caveat(CaveatKind::ClockStepped, text));
     }
-    found.extend(missed_pace(flow, tally));
+    found.extend(missed_pace(flow, tally, pace));
     found.extend(unsent_requests(flow));
     found.extend(receiver_drops(tally));
     found
@@ -219,17 +220,16 @@ fn unsent_requests(flow: &FlowSide) -> Option<Caveat> {
 }
 
 /// A datagram sender that offered less than 99 % of the requested rate.
-fn missed_pace(flow: &FlowSide, tally: &Tally) -> Option<Caveat> {
+fn missed_pace(flow: &FlowSide, tally: &Tally, pace: Option<Bitrate>) -> Option<Caveat> {
     let udp = tally.udp.as_ref().filter(|_| flow.writes())?;
     let asked = flow.setup.offered?.bps() * flow.plan.streams as f64;
-    let offered = tally.bitrate.bps();
-    (udp.packets > 1 && offered < 0.99 * asked).then(|| {
+    let offered = pace.unwrap_or(tally.bitrate);
+    (udp.packets > 1 && offered.bps() < 0.99 * asked).then(|| {
         let text = format!(
-            "the sender offered {} instead of the requested {} ({:.1} %): this host or its link is too \
+            "the sender offered {offered} instead of the requested {} ({:.1} %): this host or its link is too \
              slow; request a lower rate or larger datagrams (-l)",
-            tally.bitrate,
             Bitrate::from_bps(asked).unwrap_or_default(),
-            offered / asked * 100.0
+            offered.bps() / asked * 100.0
         );
         caveat(CaveatKind::PacingMissed, text)
     })

@@ -25,6 +25,8 @@ pub(crate) struct PumpControl {
     at_once: AtomicBool,
     abort: AtomicBool,
     read_until: AtomicU64,
+    /// When writing was ordered to stop.
+    stopped_at: AtomicU64,
     /// What to write between two blocks, and whether there is anything.
     inserts: Mutex<Vec<u8>>,
     has_inserts: AtomicBool,
@@ -50,6 +52,7 @@ impl PumpControl {
             at_once: AtomicBool::new(false),
             abort: AtomicBool::new(false),
             read_until: AtomicU64::new(Mono::FAR.as_ns()),
+            stopped_at: AtomicU64::new(Mono::FAR.as_ns()),
             inserts: Mutex::default(),
             has_inserts: AtomicBool::new(false),
             failed: AtomicBool::new(false),
@@ -64,7 +67,17 @@ impl PumpControl {
     }
 
     pub(crate) fn stop_writing(&self) {
+        self.note_stop();
         self.stop_writing.store(true, Ordering::Release);
+    }
+
+    fn note_stop(&self) {
+        self.stopped_at.fetch_min(clock::now().as_ns(), Ordering::Relaxed);
+    }
+
+    /// When writing was first ordered to stop; [`Mono::FAR`] without an order.
+    pub(crate) fn stopped_at(&self) -> Mono {
+        Mono(self.stopped_at.load(Ordering::Relaxed))
     }
 
     pub(crate) fn stop_reading(&self, deadline: Mono) {
@@ -109,6 +122,7 @@ impl PumpControl {
     }
 
     pub(crate) fn abort(&self) {
+        self.note_stop();
         self.abort.store(true, Ordering::Release);
         self.gate.wake();
         self.sampler.wake();

@@ -14,7 +14,7 @@ use crate::control::{MAX_BORROWED_PUMP_WAIT, MAX_PUMP_WAIT, PumpControl};
 use crate::counters::{CounterWriter, Counters};
 use crate::error::EngineError;
 use crate::measured::MeasuredPart;
-use crate::pacer;
+use crate::pacer::{self, PacingSchedule, SchedulePosition};
 use crate::plan::ThreadPlan;
 use crate::setup::{FlowSetup, Sockets};
 use crate::transactions::{TransactionConnections, TransactionCounters, TransactionCounts};
@@ -87,6 +87,15 @@ impl FlowSide {
     pub(crate) fn chunk(&self, rate: Bitrate) -> usize {
         let block = self.plan.block;
         if self.setup.pacing_tick.is_some() { block } else { pacer::chunk(rate, block) }
+    }
+
+    /// Where a sender's stream is in its schedule, if each byte that was due was written; absent without a rate and
+    /// before the first write.
+    pub(crate) fn schedule_position(&self, stream: usize) -> Option<SchedulePosition> {
+        let rate = self.setup.offered.filter(|_| self.writes())?;
+        let counts = self.counters.get(stream)?.read();
+        let schedule = PacingSchedule::new(counts.begun()?, rate)?.in_ticks(self.setup.pacing_tick);
+        Some(SchedulePosition { schedule, passed: counts.total })
     }
 
     /// The counter handle of one stream.

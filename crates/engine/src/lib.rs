@@ -22,6 +22,7 @@ mod sampler;
 mod send_method;
 mod settings;
 mod setup;
+mod slots;
 mod socket_counts;
 mod stamp;
 mod start_gate;

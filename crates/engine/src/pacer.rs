@@ -13,7 +13,7 @@ const CHUNKS_PER_SECOND: f64 = 200.0;
 const FRACTION: u32 = 32;
 
 /// Schedule of a stream: byte k is due at start + k * 8 / rate.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PacingSchedule {
     start: Mono,
     /// Nanoseconds per byte in fixed point, so that the pump computes in integers.
@@ -53,6 +53,26 @@ impl PacingSchedule {
         let end = (ns / tick + 1).saturating_mul(tick).saturating_mul(1 << FRACTION);
         let first_after = u64::try_from(end.div_ceil(self.per_byte.max(1))).unwrap_or(u64::MAX);
         first_after.saturating_sub(sent).max(1)
+    }
+}
+
+/// Where a stream is in its schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SchedulePosition {
+    pub(crate) schedule: PacingSchedule,
+    /// Bytes whose time has come: those that were written, and those that were left out.
+    pub(crate) passed: u64,
+}
+
+impl SchedulePosition {
+    /// When the bytes after the first `omitted` were due.
+    pub(crate) fn due_after(&self, omitted: u64) -> Mono {
+        self.schedule.due(omitted)
+    }
+
+    /// When the next bytes are due, which is when the slot of the last ones ends.
+    pub(crate) fn next_due(&self) -> Mono {
+        self.schedule.due(self.passed)
     }
 }
 

@@ -22,6 +22,7 @@ use crate::pump::{self, PumpEnd, StreamEnd};
 use crate::sampler::{self, SampleLog, Sampled};
 use crate::settings::segment;
 use crate::setup::{FlowSetup, Sockets};
+use crate::slots::SentSlots;
 use crate::socket_counts::socket_counts;
 use crate::tally;
 
@@ -280,7 +281,8 @@ impl FlowHandle {
         let streams: Vec<StreamEnd> = ends.into_iter().flat_map(|end| end.streams).collect();
         let mut counts = self.counts();
         counts.marks = flow_counts::marks(&self.flow, &streams);
-        let mut tally = tally::assemble(&self.flow, streams, retransmits.as_deref());
+        let slots = SentSlots::of(&self.flow, &streams);
+        let mut tally = tally::assemble(&self.flow, streams, slots, retransmits.as_deref());
         if let Some(udp) = &mut tally.udp {
             udp.send_gaps = gaps;
         }
@@ -306,7 +308,8 @@ impl FlowHandle {
         if unpinned {
             settings.affinity = None;
         }
-        caveats.extend(caveats::at_end(&self.flow, &tally, &settings, &sampled, unpinned));
+        let pace = slots.and_then(|slots| slots.pace(tally.bytes));
+        caveats.extend(caveats::at_end(&self.flow, &tally, pace, &settings, &sampled, unpinned));
         counts.tally = Some(Box::new(tally.clone()));
         let first_byte = self.flow.part.begun().map(|first| flow_counts::moment(first, self.epoch));
         let retransmitted_before =

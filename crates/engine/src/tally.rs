@@ -1,24 +1,30 @@
 //! Converts counters to the tally of the flow.
 
 use linerate_model::{LossBursts, MAX_LISTED_STREAMS, StopAfter, StreamTally, Tally, UdpTally};
+use linerate_sock::Mono;
 use linerate_units::{Bitrate, Bytes, Span};
 
 use crate::counters::Counts;
 use crate::flow::FlowSide;
 use crate::pump::{StreamEnd, StreamError};
 use crate::setup::FlowSetup;
+use crate::slots::{self, RequestSlots, SentSlots};
 use crate::transactions::TransactionCounts;
 
-/// The counts of one side, without the probes' results. `retransmits` has one entry for each stream.
-pub(crate) fn assemble(flow: &FlowSide, mut ends: Vec<StreamEnd>, retransmits: Option<&[u64]>) -> Tally {
+/// The counts of one side, without the probes' results. `slots` are those of a sender at a rate, and `retransmits` has one
+/// entry for each stream.
+pub(crate) fn assemble(
+    flow: &FlowSide,
+    mut ends: Vec<StreamEnd>,
+    slots: Option<SentSlots>,
+    retransmits: Option<&[u64]>,
+) -> Tally {
     ends.sort_by_key(|end| end.stream);
     let counts = Counts::of(&flow.counters);
-    let opens = flow.part.opens();
     // The time of bursts begins before their first byte.
     let all = flow.writes() || flow.part.omits() || bursts(&flow.setup).is_some();
     let first = if all { 0 } else { first_inside(&counts) };
-    let elapsed = if counts.inside > 0 { counts.last_inside.saturating_sub(opens.as_ns()) } else { 0 };
-    let elapsed = whole_bursts(&flow.setup, Span::from_ns(elapsed));
+    let elapsed = slots.map_or_else(|| until_last(flow, &counts), |slots| slots.elapsed());
     let bytes = Bytes::new(counts.inside);
     let queued = ends.iter().filter_map(|end| end.queued).reduce(|sum, bytes| sum + bytes);
     let (complete, trouble) = outcome(&ends, flow.plan.streams);
@@ -44,10 +50,25 @@ pub(crate) fn assemble(flow: &FlowSide, mut ends: Vec<StreamEnd>, retransmits: O
             .collect(),
         complete,
         error: trouble.map(Into::into),
-        transactions: (!flow.transactions.is_empty())
-            .then(|| Box::new(TransactionCounts::of(&flow.transactions).tally(opens.as_ns()))),
+        transactions: (!flow.transactions.is_empty()).then(|| {
+            let counts = TransactionCounts::of(&flow.transactions);
+            Box::new(counts.tally(flow.part.opens(), RequestSlots::of(flow)))
+        }),
         ..Tally::default()
     }
+}
+
+/// The time of the measured part: until the last byte in it.
+fn until_last(flow: &FlowSide, counts: &Counts) -> Span {
+    if counts.inside == 0 {
+        return Span::ZERO;
+    }
+    let (opens, last) = (flow.part.opens(), Mono(counts.last_inside));
+    let last = match slots::last_received(flow) {
+        Some(slot) => (last + slot.as_duration()).min(flow.part.closes()).max(last),
+        None => last,
+    };
+    whole_bursts(&flow.setup, Span::from(last.since(opens)))
 }
 
 /// Bytes of the first read in the measured part. A receiver that did not run until that part was over has none there: when
@@ -57,7 +78,7 @@ fn first_inside(counts: &Counts) -> u64 {
 }
 
 /// The period of a flow that sends in bursts, and how long it sends.
-fn bursts(setup: &FlowSetup) -> Option<(Span, Span)> {
+pub(crate) fn bursts(setup: &FlowSetup) -> Option<(Span, Span)> {
     let StopAfter::TimeNs(sends) = setup.stop_after else { return None };
     setup.pacing_tick.filter(|_| !setup.lent).map(|period| (period, sends))
 }

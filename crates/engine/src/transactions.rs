@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use linerate_model::{DelayBucket, TransactionTally, TransactionTimes};
 use linerate_sock::thread::locked;
-use linerate_sock::{SockError, SocketOptions, affinity};
+use linerate_sock::{Mono, SockError, SocketOptions, affinity};
 use linerate_units::Span;
 
 use crate::histogram::{BUCKETS, LONGEST_NS, bucket_of, filled};
+use crate::slots::RequestSlots;
 
 /// What one side of a flow does with requests and responses. The sending side makes the requests.
 #[derive(Debug, Clone)]
@@ -292,8 +293,8 @@ impl TransactionCounts {
         at(0.5).zip(at(0.99))
     }
 
-    /// The result of the measured part, which began at `opens_ns`.
-    pub(crate) fn tally(&self, opens_ns: u64) -> TransactionTally {
+    /// The result of the measured part, which began at `opens`. `slots` are those of requests at a rate.
+    pub(crate) fn tally(&self, opens: Mono, slots: Option<RequestSlots>) -> TransactionTally {
         let histogram = self.histogram();
         // A response that is late would make the rate that of the time in which the others had nothing to do. If all
         // are late, there is no other time.
@@ -301,7 +302,9 @@ impl TransactionCounts {
             0 => (self.inside, self.last_inside),
             made => (made, self.last_in_time),
         };
-        let seconds = Span::from_ns(last.saturating_sub(opens_ns)).as_secs_f64();
+        let last = Mono(last);
+        let time = slots.map_or_else(|| Span::from(last.since(opens)), |slots| slots.elapsed(last));
+        let seconds = time.as_secs_f64();
         TransactionTally {
             completed: self.inside,
             per_second: if seconds > 0.0 { made as f64 / seconds } else { 0.0 },
@@ -330,7 +333,7 @@ mod tests {
         threads[1].fail(false);
         let counts = TransactionCounts::of(&threads);
         assert_eq!(counts.completed, 4);
-        let tally = counts.tally(1_500_000_000);
+        let tally = counts.tally(Mono(1_500_000_000), None);
         assert_eq!((tally.completed, tally.failed, tally.per_second), (3, 1, 2.0));
         let times = tally.times.unwrap();
         assert_eq!((times.min_ns, times.p50_ns, times.max_ns), (100, 200, 5_000_000));
@@ -338,8 +341,38 @@ mod tests {
         assert_eq!(tally.histogram.len(), 3);
         // One that is a second late changes the number and not the rate.
         threads[1].complete(4_000_000_000, true, false, 1);
-        let tally = TransactionCounts::of(&threads).tally(1_500_000_000);
+        let tally = TransactionCounts::of(&threads).tally(Mono(1_500_000_000), None);
         assert_eq!((tally.completed, tally.per_second), (4, 2.0));
+    }
+
+    #[test]
+    fn requests_at_a_rate_take_a_slot_each() {
+        const MS: u64 = 1_000_000;
+        // A request a second from the third second on, each answered after 100 ms.
+        let origin = Mono(3_000 * MS);
+        let of = |requests: std::ops::Range<u64>, omit_ms: u64, time_ms: u64| {
+            let threads = [TransactionCounters::new(true)];
+            let opens = origin + Duration::from_millis(omit_ms);
+            let over = opens + Duration::from_millis(time_ms);
+            for number in requests {
+                let done = Mono((3_000 + number * 1_000 + 100) * MS);
+                threads[0].complete(done.as_ns(), true, done <= over, 1);
+            }
+            let slots = RequestSlots { per_second: 1, origin: Some(origin), opens, over };
+            TransactionCounts::of(&threads).tally(opens, Some(slots)).per_second
+        };
+        assert_eq!(of(0..10, 0, 10_000), 1.0);
+        assert_eq!(of(0..1, 0, 5_000), 1.0, "a single one");
+        assert_eq!(of(0..3, 0, 2_500), 3.0 / 2.5, "of the last slot, half is in the test");
+        assert_eq!(of(2..5, 1_500, 3_500), 1.0, "the slots begin after the omitted part");
+        assert_eq!(of(0..5, 0, 4_100), 5.0 / 4.1);
+        assert_eq!(of(0..5, 0, 4_050), 1.0, "the last response is late");
+        // The side that responds knows when requests arrived.
+        let arrived = |over_ms: u64| {
+            let over = origin + Duration::from_millis(over_ms);
+            RequestSlots { per_second: 1, origin: None, opens: origin, over }.elapsed(Mono(11_900 * MS))
+        };
+        assert_eq!((arrived(10_000), arrived(9_500)), (Span::from_ms(9_900), Span::from_ms(9_500)));
     }
 
     #[test]

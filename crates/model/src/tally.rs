@@ -27,7 +27,8 @@ pub struct Tally {
     pub tail_bytes: Bytes,
     /// All application bytes of the flow: omitted, measured and tail.
     pub total_bytes: Bytes,
-    /// From the first to the last read (or write) in the measured part.
+    /// From the first to the last read (or write) in the measured part. Of a sender at a rate that ends after a time, to
+    /// the end of the slot of its last write, at most to the end of the test.
     #[serde(rename = "elapsed_ns")]
     pub elapsed: Span,
     /// Whether all times of reads are when the kernel received the bytes, instead of when the program read them.

@@ -2513,7 +2513,10 @@ class Tally:
     """CPU time of this process during the measured part."""
 
     elapsed_ns: Span | None = None
-    """From the first to the last read (or write) in the measured part."""
+    """
+    From the first to the last read (or write) in the measured part. Of a sender at a rate that ends after a time, to
+    the end of the slot of its last write, at most to the end of the test.
+    """
 
     error: str | None = None
     """The reason if it is incomplete."""

@@ -58,6 +58,7 @@ pub(crate) fn write(flow: &FlowSide, pump: usize, guard: &mut PumpGuard<'_>, fee
         trouble: ended.err().map(StreamError::from).or(aborted),
         mark: None,
         sequence: None,
+        position: None,
     };
     flow.stream_ended(&writer.meter, end.trouble.as_ref());
     guard.written();

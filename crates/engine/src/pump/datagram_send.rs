@@ -20,7 +20,7 @@ use crate::control::PumpControl;
 use crate::counters::CounterWriter;
 use crate::flow::FlowSide;
 use crate::histogram::TimeHistogram;
-use crate::pacer::PacingSchedule;
+use crate::pacer::{PacingSchedule, SchedulePosition};
 use crate::stamp::{self, Stamp};
 
 /// Bounds of the shortest time that a thread sleeps between datagrams: what a thread can keep, and what a short queue
@@ -291,7 +291,9 @@ pub(crate) fn write(
             break;
         }
     }
-    for slot in &slots {
+    let position = pace.map(|schedule| SchedulePosition { schedule, passed: offered });
+    for slot in &mut slots {
+        slot.end.position = position;
         flow.stream_ended(&slot.meter, slot.end.trouble.as_ref());
     }
     guard.written();

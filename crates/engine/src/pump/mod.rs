@@ -36,6 +36,7 @@ use crate::control::PumpControl;
 use crate::counters::CounterWriter;
 use crate::flow::FlowSide;
 use crate::histogram::TimeHistogram;
+use crate::pacer::SchedulePosition;
 use datagram_send::DatagramBatch;
 use feed::{Drain, Feed};
 use transactions::TransactionBuffers;
@@ -134,6 +135,8 @@ pub(crate) struct StreamEnd {
     pub(crate) sequence: Option<(LossBursts, u64)>,
     /// The datagram that ended it.
     pub(crate) mark: Option<Vec<u8>>,
+    /// Where a sender of datagrams at a rate was in its schedule. Datagrams that the kernel refused have had their time.
+    pub(crate) position: Option<SchedulePosition>,
 }
 
 /// Why a stream ended early.

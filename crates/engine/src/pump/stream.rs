@@ -44,6 +44,7 @@ pub(crate) fn write(flow: &FlowSide, pump: usize, guard: &mut PumpGuard<'_>, mut
         trouble: ended.err(),
         mark: None,
         sequence: None,
+        position: None,
     };
     flow.stream_ended(&meter, end.trouble.as_ref());
     PumpEnd { streams: vec![end], copied: feed.copied(socket), ..PumpEnd::default() }

@@ -106,6 +106,20 @@ fn an_offered_rate_is_kept_to_a_chunk_by_the_schedule() {
 }
 
 #[test]
+fn a_slow_pace_has_the_time_of_its_slots() {
+    for streams in [1, 20] {
+        let (mut sender, receiver) = timed(250);
+        // A chunk of 1024 bytes at 0, 100 and 200 ms. A late host may write fewer.
+        sender.offered = mbps(0.081_92);
+        let (sender, receiver) = run_tcp((sender, receiver), streams);
+        check_conserved(&sender, &receiver);
+        let chunks = sender.tally.streams.iter().map(|stream| stream.bytes.get() / 1024).max().unwrap();
+        let slots = Span::from_ms(100 * chunks).min(Span::from_ms(250));
+        assert!(sender.tally.elapsed >= slots, "{streams}: {} for {chunks}", sender.tally.elapsed);
+    }
+}
+
+#[test]
 fn a_limit_in_bytes_at_a_rate_takes_the_time_of_the_schedule() {
     let (mut sender, receiver) = sized(1_000_000);
     sender.offered = mbps(40.0);

@@ -107,6 +107,16 @@ fn requests_are_sent_at_the_rate_and_their_times_count_from_when_they_were_due()
 }
 
 #[test]
+fn each_request_at_a_rate_has_its_slot() {
+    // Requests at 0, 100 and 200 ms, and the rest of the last slot: not three in 200 ms.
+    let setup = TransactionSetup { per_second: Some(10), ..setup(1, 1) };
+    let reports = over_tcp(250, &setup, 1);
+    let made = agreed(&reports, &setup) as f64;
+    let counted = reports.0.tally.transactions.as_ref().unwrap();
+    assert!(counted.per_second <= made / (0.1 * made).min(0.25) + 1e-6, "{counted:?}");
+}
+
+#[test]
 fn the_omitted_part_is_not_in_the_result() {
     let setup = setup(1, 1);
     let (near, far) = tcp_pairs(1);

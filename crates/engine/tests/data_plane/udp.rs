@@ -8,7 +8,7 @@ use linerate_sock::poll::{Interest, wait_for};
 use linerate_sock::{Mono, clock};
 use linerate_units::{Bitrate, Bytes, Span};
 
-use crate::ends::{as_udp, check_conserved, in_ms, run_tcp, run_udp, sized, timed, udp_pairs};
+use crate::ends::{as_udp, check_conserved, in_ms, run_tcp, run_udp, sized, timed, udp_pairs, wait_until};
 
 fn udp(report: &FlowReport) -> &UdpTally {
     report.tally.udp.as_ref().unwrap()
@@ -81,6 +81,25 @@ fn datagrams_of_a_paced_flow_gather_before_they_are_read() {
     let gaps = udp(&sender).send_gaps.unwrap();
     assert_eq!(gaps.count + 1, udp(&sender).packets);
     assert!(udp(&receiver).send_gaps.is_none());
+}
+
+#[test]
+fn a_slow_pace_has_the_time_of_its_slots() {
+    // A datagram at 0, 100 and 200 ms, whose slot the test ends in its middle. A late host may send fewer.
+    let (sender, receiver) = run_udp(as_udp(timed(250), 1000, 0.08), 1);
+    check_accounted(&sender, &receiver);
+    let slots = Span::from_ms(100 * udp(&sender).packets);
+    assert!(sender.tally.elapsed >= slots.min(Span::from_ms(250)), "{}", sender.tally.elapsed);
+    // The flow ends in the slot of its first datagram, of which 1000 s are left.
+    let (near, _far) = udp_pairs(1);
+    let (endless, _) = as_udp(timed(60_000), 1000, 8e-6);
+    let begun = clock::now();
+    let sender = start(endless, Sockets::Udp(near), begun).unwrap();
+    wait_until(&sender, |sender| sender.progress().bytes.get() > 0);
+    clock::sleep_until(in_ms(50));
+    sender.stop_writing();
+    let elapsed = sender.finish().tally.elapsed;
+    assert!((Span::from_ms(50)..Span::from(clock::now().since(begun))).contains(&elapsed), "{elapsed}");
 }
 
 #[test]
