@@ -96,7 +96,7 @@ pub(super) struct PendingTests {
     pub(super) time: Span,
 }
 
-/// What was used.
+/// What a network has used in its day.
 #[derive(Debug)]
 struct Usage {
     since: Mono,
@@ -110,7 +110,23 @@ struct Usage {
 pub(super) struct UsageLedger {
     quotas: Quotas,
     networks: BTreeMap<AddressGroup, Usage>,
-    total: Usage,
+    total: TotalUsage,
+}
+
+/// What all networks together have used in a day of their own.
+#[derive(Debug)]
+struct TotalUsage {
+    since: Mono,
+    /// What was moved since the server began. One account for all days, as the days of networks whose traffic it counts
+    /// begin at other times.
+    bytes: Arc<ByteAccount>,
+    /// The same before this day.
+    before: Bytes,
+}
+
+/// What is left of a day that began at `since`; absent after it.
+fn left_of_day(since: Mono, now: Mono) -> Option<Duration> {
+    PERIOD.checked_sub(now.since(since)).filter(|left| !left.is_zero())
 }
 
 impl Usage {
@@ -119,7 +135,29 @@ impl Usage {
     }
 
     fn left(&self, now: Mono) -> Option<Duration> {
-        PERIOD.checked_sub(now.since(self.since)).filter(|left| !left.is_zero())
+        left_of_day(self.since, now)
+    }
+}
+
+impl TotalUsage {
+    fn new(since: Mono) -> Self {
+        Self { since, bytes: Arc::default(), before: Bytes::default() }
+    }
+
+    fn left(&self, now: Mono) -> Option<Duration> {
+        left_of_day(self.since, now)
+    }
+
+    /// Bytes of this day.
+    fn today(&self) -> Bytes {
+        Bytes::new(self.bytes.total().get().saturating_sub(self.before.get()))
+    }
+
+    /// Begins a new day if the former one is over.
+    fn follow(&mut self, now: Mono) {
+        if self.left(now).is_none() {
+            (self.since, self.before) = (now, self.bytes.total());
+        }
     }
 }
 
@@ -131,7 +169,7 @@ pub(super) fn network_of(address: IpAddr) -> Option<AddressGroup> {
 
 impl UsageLedger {
     pub(super) fn new(quotas: Quotas, now: Mono) -> Self {
-        Self { quotas, networks: BTreeMap::new(), total: Usage::new(now, ByteAccount::default()) }
+        Self { quotas, networks: BTreeMap::new(), total: TotalUsage::new(now) }
     }
 
     /// Replaces the quotas; what was used still counts.
@@ -149,7 +187,7 @@ impl UsageLedger {
     ) -> Result<(), QuotaExceeded> {
         let quotas = &self.quotas;
         if let (Some(most), Some(left)) = (quotas.total_bytes, self.total.left(now))
-            && self.total.bytes.total() >= most
+            && self.total.today() >= most
         {
             let used = format!("clients have moved the {most} that this server allows in 24 hours");
             return Err(QuotaExceeded { used, shorter_may_fit: false, left });
@@ -187,9 +225,7 @@ impl UsageLedger {
 
     /// Charges a test that begins, and returns the account for its bytes.
     pub(super) fn begin(&mut self, network: AddressGroup, now: Mono) -> Arc<ByteAccount> {
-        if self.total.left(now).is_none() {
-            self.total = Usage::new(now, ByteAccount::default());
-        }
+        self.total.follow(now);
         if !self.networks.contains_key(&network) && self.networks.len() >= MAX_NETWORKS {
             self.forget(now);
         }
@@ -305,6 +341,23 @@ mod tests {
         let why = ledger.check(network("203.0.113.1"), TEN, NONE, NOW).unwrap_err().to_string();
         assert!(why.starts_with("clients have moved"), "{why}");
         assert!(ledger.check(one, TEN, NONE, later(86_400)).is_ok());
+    }
+
+    #[test]
+    fn a_network_whose_day_goes_on_counts_in_the_next_day_of_all() {
+        let mut ledger = ledger(Quotas { total_bytes: Some(Bytes::new(1000)), ..Quotas::default() });
+        let (one, other) = (network("192.0.2.1"), network("198.51.100.1"));
+        // The day of the network begins an hour after that of all.
+        ledger.begin(one, later(3600)).add(Bytes::new(900));
+        assert!(ledger.check(other, TEN, NONE, later(86_399)).is_ok());
+        ledger.begin(one, later(86_400)).add(Bytes::new(999));
+        assert!(
+            ledger.check(other, TEN, NONE, later(86_401)).is_ok(),
+            "what was moved before does not count"
+        );
+        ledger.begin(one, later(86_402)).add(Bytes::new(1));
+        assert!(ledger.check(other, TEN, NONE, later(86_403)).is_err());
+        assert!(ledger.check(other, TEN, NONE, later(2 * 86_400)).is_ok(), "a day later");
     }
 
     #[test]
