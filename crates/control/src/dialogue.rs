@@ -118,7 +118,10 @@ pub(crate) enum DialogueEvent {
     /// A local flow has started, with these settings.
     Started { flow: FlowId, side: Side, settings: Box<SideSettings> },
     /// The drain was cut off.
-    Cut,
+    Cut {
+        /// The local flows that it ends. Others had ended before, or a stream of them had failed.
+        interrupted: Vec<FlowId>,
+    },
     /// Progress of a local flow.
     Progress(Progress),
     /// What each stream of a local flow has moved.
@@ -283,13 +286,16 @@ impl<S: Session> Dialogue<S> {
     /// receiver reset first, it would discard the data that has arrived, and the reset would discard the
     /// sender's queue.
     fn cut(&mut self) {
+        let running = |flow: &DialogueFlow| !flow.handle.has_failed() && !flow.handle.progress().ended;
+        let running = self.flows.iter().filter(|(_, flow)| running(flow));
+        let interrupted = running.map(|(number, _)| *number).collect();
         for flow in self.flows.values() {
             match flow.about.side {
                 Side::Sender => flow.handle.abort(),
                 Side::Receiver => flow.handle.stop_reading(clock::now() + RESET_TIMEOUT.as_duration()),
             }
         }
-        self.events.push(DialogueEvent::Cut);
+        self.events.push(DialogueEvent::Cut { interrupted });
     }
 
     /// A datagram receiver cannot detect the end of the stream, so it is stopped when the peer's sender is

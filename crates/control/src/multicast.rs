@@ -246,6 +246,13 @@ impl SenderShare {
         flow.progress
     }
 
+    /// Whether a stream of the flow has failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        let flow = locked(&self.sender.flow);
+        let failed = flow.handle.as_ref().is_some_and(FlowHandle::has_failed);
+        failed || flow.report.as_ref().is_some_and(|report| !report.tally.complete)
+    }
+
     /// The samples taken since the last call for this run.
     pub(crate) fn new_samples(&self) -> Vec<Sample> {
         let flow = &mut *locked(&self.sender.flow);

@@ -191,6 +191,12 @@ impl FlowHandle {
         }
     }
 
+    /// Whether a stream has failed.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.flow.control.failed()
+    }
+
     /// The samples taken since the last call. The report contains all samples.
     #[must_use]
     pub fn new_samples(&self) -> Vec<Sample> {

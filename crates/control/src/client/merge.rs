@@ -50,6 +50,8 @@ struct MergedFlow {
     sender_progress: Option<Progress>,
     sender: Option<(u16, Ended)>,
     receiver: Option<(u16, Ended)>,
+    /// Sides that the cut of the drain has ended.
+    cut_sides: Vec<Side>,
     /// Number of samples and progress reports that the peer has sent.
     samples_received: u64,
     progress_received: u64,
@@ -62,6 +64,7 @@ impl Merge {
             sender_progress: None,
             sender: None,
             receiver: None,
+            cut_sides: Vec::new(),
             samples_received: 0,
             progress_received: 0,
         };
@@ -141,9 +144,15 @@ impl Merge {
         self.flows.values().all(|flow| flow.sender.is_some() || flow.receiver.is_some())
     }
 
-    /// Notes that the drain was cut off; streams that end with a reset are complete then.
-    pub(super) fn cut(&mut self) {
+    /// Notes that the drain was cut off, which has ended the flows `interrupted`. A side that has reported its end before
+    /// was not ended by it, and a flow that had failed would have failed without it.
+    pub(super) fn cut(&mut self, interrupted: &[FlowId]) {
         self.cut = true;
+        for number in interrupted {
+            let Some(flow) = self.flows.get_mut(number) else { continue };
+            let open = [(Side::Sender, flow.sender.is_none()), (Side::Receiver, flow.receiver.is_none())];
+            flow.cut_sides = open.into_iter().filter(|(_, open)| *open).map(|(side, _)| side).collect();
+        }
     }
 
     pub(super) fn latency(&mut self, report: Option<LatencyReport>) {
@@ -173,7 +182,7 @@ impl Merge {
                 _ => None,
             };
             for (host, mut ended) in [flow.sender.take(), flow.receiver.take()].into_iter().flatten() {
-                if self.cut {
+                if flow.cut_sides.contains(&ended.side) {
                     // The reset came from us, after the measured part, so the requested measurement is
                     // complete.
                     ended.tally.complete = true;
@@ -204,7 +213,7 @@ impl Merge {
 mod tests {
     use std::time::Duration;
 
-    use linerate_model::{CheckedSpec, Readings};
+    use linerate_model::{CheckedSpec, Readings, SideSettings, Tally};
     use linerate_units::Timestamp;
 
     use super::*;
@@ -241,6 +250,44 @@ mod tests {
         };
         let progress = DialogueEvent::Session(SessionOutput::PeerProgress(progress));
         assert_eq!((passed(minute, &progress), passed(at_once, &progress)), (1_300, 100));
+    }
+
+    #[test]
+    fn a_cut_drain_excuses_only_what_it_has_ended() {
+        let spec = CheckedSpec::default();
+        let order = |flow| FlowOrder::new(&spec, FlowId(flow), Direction::Download, Bytes::new(1)).unwrap();
+        let orders = [order(0), order(1), order(2)];
+        let mut merge = Merge::new(&orders, &TestSpec::default());
+        let mut log = Log::new("r".to_owned(), Vec::new());
+        for order in &orders {
+            let plan = crate::flow_log::plan(order.flow(), order.direction(), &spec, &log);
+            log.note(Body::FlowPlanned(plan));
+        }
+        let failed = |flow, side, text: &str| {
+            let tally = Tally { error: Some(text.into()), ..Tally::default() };
+            let (settings, caveats) = (SideSettings::default(), Vec::new());
+            Ended { flow: FlowId(flow), side, settings, tally, caveats }
+        };
+        // The sender of the second flow has failed before, and a stream of the receiver of the third one.
+        merge.ended(1, failed(1, Side::Sender, "no such file"));
+        merge.cut(&[FlowId(0), FlowId(1)]);
+        for (host, side) in [(0, Side::Receiver), (1, Side::Sender)] {
+            merge.ended(host, failed(0, side, "stopped before the other end had finished"));
+            merge.ended(host, failed(2, side, "connection reset"));
+        }
+        merge.ended(0, failed(1, Side::Receiver, "stopped before the other end had finished"));
+        merge.finish(&mut log);
+        let errors = |flow| {
+            let record = log.record().flow(FlowId(flow)).unwrap();
+            [Side::Sender, Side::Receiver].map(|side| {
+                let tally = record.tally(side).unwrap();
+                assert_ne!(tally.complete, tally.error.is_some());
+                tally.error.clone().map(String::from)
+            })
+        };
+        assert_eq!(errors(0), [None, None]);
+        assert_eq!(errors(1), [Some("no such file".to_owned()), None]);
+        assert_eq!(errors(2), [(); 2].map(|()| Some("connection reset".to_owned())));
     }
 
     #[test]

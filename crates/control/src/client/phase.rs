@@ -263,7 +263,7 @@ impl ClientRun<'_> {
                 merge.progress(&progress);
                 self.note_progress(&progress, log, merge);
             }
-            DialogueEvent::Cut => merge.cut(),
+            DialogueEvent::Cut { interrupted } => merge.cut(&interrupted),
             DialogueEvent::Streams { flow, counted, bytes } => {
                 log.note(Body::Streams { flow, counted, bytes });
             }

@@ -56,6 +56,14 @@ impl OwnOrSharedFlow {
         }
     }
 
+    /// Whether a stream has failed.
+    pub(super) fn has_failed(&self) -> bool {
+        match self {
+            Self::Own(handle) => handle.has_failed(),
+            Self::Shared(share) => share.has_failed(),
+        }
+    }
+
     pub(super) fn new_samples(&self) -> Vec<Sample> {
         match self {
             Self::Own(handle) => handle.new_samples(),

@@ -5,12 +5,15 @@ use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::time::Duration;
 
+use linerate_engine::{FlowSetup, Sockets};
+use linerate_model::Side;
+use linerate_model::flow::FlowId;
 use linerate_proto::{PeerError, Session, SessionInput, SessionOutput};
-use linerate_sock::clock;
+use linerate_sock::{clock, sockopt};
 use linerate_sock::poll::{Interest, poll_few};
 use linerate_units::{Span, Timestamp};
 
-use super::{Dialogue, MAX_BYTES_PER_TURN, gap_for};
+use super::{Dialogue, DialogueEvent, MAX_BYTES_PER_TURN, gap_for};
 use crate::control_stream::ControlStream;
 
 /// Counts its bytes and ticks; requests its first tick one millisecond after the start.
@@ -67,6 +70,34 @@ fn whoever_owns_a_dialogue_and_its_deadlines_get_their_turn_however_much_the_pee
     }
     drop(dialogue);
     flood.join().unwrap();
+}
+
+#[test]
+fn a_cut_interrupts_the_flows_that_have_not_failed() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let pair = || {
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (near, listener.accept().unwrap().0)
+    };
+    let ((control, _control_peer), (near, far), (other, _other_peer), (healthy, _healthy_peer)) =
+        (pair(), pair(), pair(), pair());
+    let mut dialogue =
+        Dialogue::new(CountingSession::default(), ControlStream::plain(control), clock::now(), true).unwrap();
+    let setup = |flow| FlowSetup::new(FlowId(flow), Side::Receiver, Span::from_secs(60));
+    let flows = [(setup(0), vec![near, other]), (setup(1), vec![healthy])];
+    dialogue.arm(flows.into_iter().map(|(setup, streams)| (setup, Sockets::Tcp(streams))).collect()).unwrap();
+    // A reset ends one of two streams of the first flow.
+    sockopt::set_linger_abort(&far).unwrap();
+    drop(far);
+    let deadline = clock::now() + Duration::from_secs(60);
+    while !dialogue.flows[&FlowId(0)].handle.has_failed() {
+        assert!(!deadline.has_passed(), "the reset was not noticed");
+        clock::sleep_until(clock::now() + Duration::from_millis(1));
+    }
+    dialogue.cut();
+    let events = std::mem::take(&mut dialogue.events);
+    let [DialogueEvent::Cut { interrupted }] = &events[..] else { panic!("{events:?}") };
+    assert_eq!(interrupted, &[FlowId(1)]);
 }
 
 #[test]
