@@ -4,6 +4,7 @@ mod own_or_shared;
 mod stream_watch;
 #[cfg(test)]
 mod tests;
+mod waiting_reports;
 
 use linerate_sock::handle::{AsFd, BorrowedFd};
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ use linerate_sock::{Mono, clock};
 use linerate_units::{Bytes, Span, Timestamp};
 use own_or_shared::OwnOrSharedFlow;
 use stream_watch::StreamWatch;
+use waiting_reports::{ENOUGH_UNSENT_BYTES, WaitingReports};
 
 use crate::ControlError;
 use crate::control_stream::{Arrival, ControlStream};
@@ -36,14 +38,14 @@ const SLOWEST_PROGRESS: Span = Span::from_secs(1);
 const PROGRESS_SHARE: f64 = 0.000_5;
 const PROGRESS_BITS: f64 = 155.0 * 8.0;
 
-/// Samples in one message: some 10 KB, which arrive within seconds on any path, as the peer waits for the next one.
-const SAMPLES_PER_MESSAGE: usize = 16;
-
 /// Most bytes read in one turn, so that deadlines, flows and the owner of the control connection are not delayed.
 const MAX_BYTES_PER_TURN: usize = 64 << 10;
 
-/// Most unsent bytes for a peer that does not read; enough for the samples of a long run.
-const MAX_UNSENT_BYTES: usize = 256 << 20;
+/// Most unsent bytes for a peer that does not read. Final reports and their samples wait elsewhere.
+const MAX_UNSENT_BYTES: usize = 16 << 20;
+
+/// How long the peer may take nothing while final reports wait.
+const DELIVERY_TIMEOUT: Span = Span::from_secs(60);
 
 /// Progress interval on a path of this rate, clamped to [`PROGRESS_INTERVAL`] and [`SLOWEST_PROGRESS`].
 fn gap_for(path_bps: f64) -> Span {
@@ -63,8 +65,11 @@ pub(crate) struct Dialogue<S> {
     extra_caveats: Vec<Caveat>,
     interface: InterfaceWatch,
     events: Vec<DialogueEvent>,
+    reports: WaitingReports,
     /// Bytes that waited in front of the socket after the last turn.
     unsent: usize,
+    /// When some of them had left, or no report waited.
+    delivered: Mono,
 }
 
 struct DialogueFlow {
@@ -152,7 +157,9 @@ impl<S: Session> Dialogue<S> {
             next_progress: Timestamp::START,
             extra_caveats: Vec::new(),
             events: Vec::new(),
+            reports: WaitingReports::default(),
             unsent: 0,
+            delivered: clock::now(),
         })
     }
 
@@ -323,14 +330,34 @@ impl<S: Session> Dialogue<S> {
         }
         self.check_flows()?;
         self.execute();
-        let unsent = self.stream.unsent();
-        if unsent > MAX_UNSENT_BYTES {
+        self.note_delivery()?;
+        self.send_reports()?;
+        self.unsent = self.stream.unsent();
+        Ok(std::mem::take(&mut self.events))
+    }
+
+    /// Notes whether bytes have left since the last turn.
+    fn note_delivery(&mut self) -> Result<(), ControlError> {
+        let (unsent, now) = (self.stream.unsent(), clock::now());
+        if unsent == 0 || unsent < self.unsent || self.reports.is_empty() {
+            self.delivered = now;
+        }
+        if unsent > MAX_UNSENT_BYTES || now.since(self.delivered) >= DELIVERY_TIMEOUT.as_duration() {
             return Err(ControlError::Local("the other end does not read its messages".to_owned()));
         }
-        if (1..std::mem::replace(&mut self.unsent, unsent)).contains(&unsent) {
+        if (1..self.unsent).contains(&unsent) {
             self.input(SessionInput::Delivering)?;
         }
-        Ok(std::mem::take(&mut self.events))
+        Ok(())
+    }
+
+    /// Sends final reports as far as the connection takes them.
+    fn send_reports(&mut self) -> Result<(), ControlError> {
+        while self.stream.unsent() < ENOUGH_UNSENT_BYTES {
+            let Some(report) = self.reports.next() else { break };
+            self.input(report)?;
+        }
+        Ok(())
     }
 
     fn wait(&self, until: Mono, others: &[BorrowedFd<'_>]) -> Result<(), ControlError> {
@@ -474,12 +501,8 @@ impl<S: Session> Dialogue<S> {
             self.events.push(DialogueEvent::Samples { flow: number, samples: rest });
         }
         self.events.push(DialogueEvent::Ended(ended.clone()));
-        if !self.client {
-            for samples in samples.chunks(SAMPLES_PER_MESSAGE) {
-                self.input(SessionInput::Samples { flow: number, samples: samples.to_vec() })?;
-            }
-        }
-        self.input(SessionInput::FlowEnded(ended))
+        self.reports.add(if self.client { Vec::new() } else { samples }, ended);
+        self.send_reports()
     }
 
     /// Begins the interface counters of the phase.
