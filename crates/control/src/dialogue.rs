@@ -1,6 +1,8 @@
 //! One protocol dialogue over its connection, and the flows that it starts. Client and server share this loop.
 
 mod own_or_shared;
+mod phase_flows;
+mod progress_gap;
 mod stream_watch;
 #[cfg(test)]
 mod tests;
@@ -18,7 +20,8 @@ use linerate_sock::poll::{Interest, poll_few};
 use linerate_sock::{Mono, clock};
 use linerate_units::{Bytes, Span, Timestamp};
 use own_or_shared::OwnOrSharedFlow;
-use stream_watch::StreamWatch;
+use phase_flows::{DialogueFlow, FlowAbout, PhaseStart};
+use progress_gap::{PROGRESS_INTERVAL, gap_for};
 use waiting_reports::{ENOUGH_UNSENT_BYTES, WaitingReports};
 
 use crate::ControlError;
@@ -26,17 +29,6 @@ use crate::control_stream::{Arrival, ControlStream};
 use crate::interface_watch::InterfaceWatch;
 use crate::multicast::SenderShare;
 use crate::setup::{LATE_DATAGRAM_TIMEOUT, RESET_TIMEOUT};
-
-/// How often the progress of a running flow is reported.
-const PROGRESS_INTERVAL: Span = Span::from_ms(250);
-
-/// Longest progress interval of a server on a slow path, where progress reports compete with a download.
-const SLOWEST_PROGRESS: Span = Span::from_secs(1);
-
-/// Share of the path's rate that progress reports may use, and the size of one report: 89 bytes in a capture
-/// plus 66 bytes of headers.
-const PROGRESS_SHARE: f64 = 0.000_5;
-const PROGRESS_BITS: f64 = 155.0 * 8.0;
 
 /// Most bytes read in one turn, so that deadlines, flows and the owner of the control connection are not delayed.
 const MAX_BYTES_PER_TURN: usize = 64 << 10;
@@ -46,12 +38,6 @@ const MAX_UNSENT_BYTES: usize = 16 << 20;
 
 /// How long the peer may take nothing while final reports wait.
 const DELIVERY_TIMEOUT: Span = Span::from_secs(60);
-
-/// Progress interval on a path of this rate, clamped to [`PROGRESS_INTERVAL`] and [`SLOWEST_PROGRESS`].
-fn gap_for(path_bps: f64) -> Span {
-    let gap = Span::from_secs_f64(PROGRESS_BITS / (PROGRESS_SHARE * path_bps)).unwrap_or(PROGRESS_INTERVAL);
-    gap.clamp(PROGRESS_INTERVAL, SLOWEST_PROGRESS)
-}
 
 /// One end's dialogue and its flows.
 pub(crate) struct Dialogue<S> {
@@ -70,49 +56,6 @@ pub(crate) struct Dialogue<S> {
     unsent: usize,
     /// When some of them had left, or no report waited.
     delivered: Mono,
-}
-
-struct DialogueFlow {
-    handle: OwnOrSharedFlow,
-    about: FlowAbout,
-    done_reported: bool,
-    bytes_seen: u64,
-    streams: StreamWatch,
-}
-
-impl DialogueFlow {
-    fn new(handle: OwnOrSharedFlow, about: FlowAbout) -> Self {
-        Self { handle, about, done_reported: false, bytes_seen: 0, streams: StreamWatch::new() }
-    }
-}
-
-/// What a dialogue needs to know about a flow.
-#[derive(Debug, Clone, Copy)]
-struct FlowAbout {
-    side: Side,
-    transport: Transport,
-    /// Whether it makes transactions.
-    transactions: bool,
-}
-
-impl FlowAbout {
-    fn of(setup: &FlowSetup) -> Self {
-        let transactions = setup.transactions.is_some();
-        Self { side: setup.side, transport: setup.transport, transactions }
-    }
-}
-
-/// When the flows of a phase start.
-#[derive(Debug, Default)]
-struct PhaseStart {
-    /// When senders of this end start; absent for as soon as the session starts the flows.
-    planned: Option<Mono>,
-    /// When the session started the flows and sent the start message to the peer.
-    start_sent: Option<Mono>,
-    /// Whether the peer sends data.
-    peer_sends: bool,
-    /// The latest start time among flows that have already ended.
-    ended: Option<Mono>,
 }
 
 /// An event of a dialogue, for its owner.

@@ -118,7 +118,7 @@ struct ReportingSession {
 
 impl ReportingSession {
     const SAMPLES_BYTES: usize = 64 << 10;
-    const REPORT: &[u8] = b"end";
+    const REPORT: &'static [u8] = b"end";
 }
 
 impl Session for ReportingSession {
