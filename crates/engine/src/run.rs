@@ -5,9 +5,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use linerate_model::flow::{FlowCounts, Stop};
-use linerate_model::{
-    Caveat, KernelCounts, Sample, SideSettings, SocketCounts, StreamCounting, Tally, Transport, metrics,
-};
+use linerate_model::{Caveat, KernelCounts, Sample, SideSettings, StreamCounting, Tally, metrics};
 use linerate_sock::poll::EventFd;
 use linerate_sock::{Mono, clock, queues, sockopt, tcp_info, thread};
 use linerate_units::{Bytes, Span, Timestamp};
@@ -23,7 +21,7 @@ use crate::sampler::{self, SampleLog, Sampled};
 use crate::settings::segment;
 use crate::setup::{FlowSetup, Sockets};
 use crate::slots::SentSlots;
-use crate::socket_counts::socket_counts;
+use crate::socket_counts::FlowSocketCounts;
 use crate::tally;
 
 /// How long a receiver of datagrams continues after a regular stop, so that the queues of the path can drain.
@@ -42,8 +40,7 @@ pub struct FlowHandle {
     retransmitted: Vec<u64>,
     /// Bytes that the peer had acknowledged on each connection of a sender before the flow.
     acknowledged: Vec<u64>,
-    /// Counts of the connections before the flow.
-    counted: Option<SocketCounts>,
+    counted: FlowSocketCounts,
     epoch: Mono,
     /// CPU time of this process before the flow.
     cpu_before: Duration,
@@ -117,7 +114,7 @@ pub fn arm(setup: FlowSetup, sockets: Sockets, epoch: Mono) -> Result<FlowHandle
         caveats: prepared.caveats,
         retransmitted: retransmits(&flow.sockets),
         acknowledged: flow_counts::acknowledged(&flow),
-        counted: connections(&flow),
+        counted: FlowSocketCounts::begin(&flow),
         epoch,
         cpu_before: clock::process_cpu(),
         flow,
@@ -146,17 +143,6 @@ fn retransmits(sockets: &Sockets) -> Vec<u64> {
     sockets.iter().map(of).collect::<Option<_>>().unwrap_or_default()
 }
 
-/// Counts of the connections; absent for datagrams and for MPTCP.
-fn connections(flow: &FlowSide) -> Option<SocketCounts> {
-    let Sockets::Tcp(streams) = &flow.sockets else { return None };
-    // Connections for single transactions are not counted, and so the counts of these would be a part only.
-    if flow.setup.transport == Transport::Mptcp || flow.setup.transactions.is_some() {
-        None
-    } else {
-        socket_counts(streams)
-    }
-}
-
 impl FlowHandle {
     /// Settings of the first stream's socket: requested and effective.
     #[must_use]
@@ -175,9 +161,11 @@ impl FlowHandle {
         self.flow.control.gate.all_passed(self.flow.plan.pumps)
     }
 
-    /// Progress of the flow.
+    /// Progress of the flow. Every 10 s, it also reads what the kernel has counted on each connection: without a call for a
+    /// minute, these counts may be absent in the report of a fast flow.
     #[must_use]
     pub fn progress(&self) -> FlowProgress {
+        self.counted.follow(&self.flow);
         let counts = Counts::of(&self.flow.counters);
         let (srtt, retransmits) = self.log.latest();
         let elapsed = counts.begun().map_or(0, |begun| counts.last_at.saturating_sub(begun.as_ns()));
@@ -372,7 +360,7 @@ impl FlowHandle {
 
     /// Counts of the connections in this flow.
     fn kernel(&self) -> Option<Box<KernelCounts>> {
-        let socket = connections(&self.flow)?.since(self.counted.as_ref()?);
+        let socket = self.counted.total(&self.flow)?;
         Some(Box::new(KernelCounts { socket: Some(socket), ..KernelCounts::default() }))
     }
 

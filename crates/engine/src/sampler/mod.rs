@@ -18,9 +18,11 @@ use linerate_units::{Ratio, Span, Timestamp};
 use std::time::Duration;
 
 use crate::flow::FlowSide;
+use crate::socket_counts::MAX_READING_GAP;
 use host::HostCounters;
 pub(crate) use log::SampleLog;
 use snapshot::Snapshot;
+use tcp::TcpState;
 
 /// Shortest time between two readings of the host's counters.
 const HOST_PERIOD: Duration = Duration::from_millis(500);
@@ -74,6 +76,7 @@ pub(crate) fn run(flow: &FlowSide, log: &SampleLog) -> Sampled {
         log,
         origin,
         phase: if flow.part.omits() { SamplerPhase::Omitted } else { SamplerPhase::Inside },
+        connections: None,
         last: begin.clone(),
         cgroups,
         last_host: host.clone(),
@@ -113,6 +116,8 @@ struct Sampler<'f> {
     origin: Mono,
     phase: SamplerPhase,
     last: Snapshot,
+    /// A later reading of the connections, if the tick is so long that their counts may overflow twice.
+    connections: Option<TcpState>,
     cgroups: CpuCgroups,
     last_host: HostCounters,
     host_due: Mono,
@@ -153,16 +158,24 @@ impl Sampler<'_> {
     }
 
     /// Waits until `due`; true if the pumps reported an end before that.
-    fn wait(&self, due: Mono) -> Result<bool, SockError> {
-        let control = &self.flow.control;
+    fn wait(&mut self, due: Mono) -> Result<bool, SockError> {
+        let flow = self.flow;
+        let control = &flow.control;
         loop {
             let news = control.all_ended()
-                || (self.flow.writes() && self.phase != SamplerPhase::After && control.all_written());
-            if news || clock::now() >= due {
+                || (flow.writes() && self.phase != SamplerPhase::After && control.all_written());
+            let now = clock::now();
+            if news || now >= due {
                 return Ok(news);
             }
-            if wait_for(&control.sampler, Interest::READ, due)? {
+            let look = now + MAX_READING_GAP;
+            if wait_for(&control.sampler, Interest::READ, due.min(look))? {
                 let _ = control.sampler.clear();
+            } else if look < due {
+                let earlier = self.connections.take().or_else(|| self.last.tcp.clone());
+                let read =
+                    |earlier: TcpState| TcpState::read(&flow.sockets, flow.setup.side).carried_on(&earlier);
+                self.connections = earlier.map(read);
             }
         }
     }
@@ -179,7 +192,8 @@ impl Sampler<'_> {
     /// Records the interval that ends now.
     fn take(&mut self, lateness: Span, ended: bool) {
         self.settle_origin();
-        let snapshot = Snapshot::read(self.flow);
+        let connections = self.connections.take();
+        let snapshot = Snapshot::read(self.flow).carried_on(connections.as_ref().or(self.last.tcp.as_ref()));
         let now = snapshot.at;
         let mut readings = snapshot.since(&self.last, self.flow.setup.side);
         readings.put(host_metrics::TICK_LATENESS, lateness);

@@ -22,7 +22,7 @@ pub(crate) struct Snapshot {
     pub(crate) process_cpu: Duration,
     counts: Counts,
     streams: u64,
-    tcp: Option<TcpState>,
+    pub(super) tcp: Option<TcpState>,
     transactions: Option<TransactionCounts>,
     /// CPU time of each pump; absent before it runs and after it has ended.
     threads: Vec<Option<Duration>>,
@@ -43,6 +43,15 @@ impl Snapshot {
             tcp: matches!(flow.sockets, Sockets::Tcp(_))
                 .then(|| TcpState::read(&flow.sockets, flow.setup.side)),
         }
+    }
+
+    /// Carries the counts of the connections on from an earlier reading.
+    pub(crate) fn carried_on(self, earlier: Option<&TcpState>) -> Self {
+        let tcp = self.tcp.map(|tcp| match earlier {
+            Some(earlier) => tcp.carried_on(earlier),
+            None => tcp,
+        });
+        Self { tcp, ..self }
     }
 
     /// Moves this reading to the time of the first byte. Nothing was counted then, although a sampler that had to wait
