@@ -217,7 +217,9 @@ pub(crate) const FLOW: &[PlanKey] = &[
         "cross_traffic",
         PlanValueKind::Flag,
         "false",
-        "Run until the last other flow has ended. Assertions ignore the flow unless they name it.",
+        "Run until the last other flow has ended, for at most an hour if that end depends on the network; \
+         without a direction, in both at once. What ends the other flows (`duration`, `until`, `bytes`, \
+         `blocks`, `requests`) does not apply to it. Assertions ignore the flow unless they name it.",
     ),
     key(
         "test",

@@ -109,6 +109,16 @@ pub struct Flow {
     pub series: Option<Sweep>,
 }
 
+/// Knobs that end a test. Cross traffic ends with the flows that it accompanies instead.
+pub(crate) const ENDING_KNOBS: &[&str] = &["duration", "until", "bytes", "blocks", "requests"];
+
+impl Flow {
+    /// Whether this knob, set for all flows, does not apply to this one.
+    pub(crate) fn ignores(&self, knob: &str) -> bool {
+        self.cross_traffic && ENDING_KNOBS.contains(&knob)
+    }
+}
+
 /// Order of the trials.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TrialOrder {

@@ -118,17 +118,22 @@ impl Plan {
         let mut tests = Vec::new();
         for (index, flow) in self.flows.iter().enumerate().filter(|(_, flow)| self.runs(flow, &choice)) {
             let layers = self.layers(&choice, index, searched);
-            let spec = resolve(&layers).and_then(|spec| as_series(spec, flow)).map_err(|(knob, text)| {
-                PointError {
-                    flow: flow.name.clone(),
-                    knob,
-                    text: if self.axes.is_empty() {
-                        text
-                    } else {
-                        format!("{text} (at {})", self.label(&choice))
-                    },
-                }
-            })?;
+            let mut spec =
+                resolve(&layers).and_then(|spec| as_series(spec, flow)).map_err(|(knob, text)| {
+                    PointError {
+                        flow: flow.name.clone(),
+                        knob,
+                        text: if self.axes.is_empty() {
+                            text
+                        } else {
+                            format!("{text} (at {})", self.label(&choice))
+                        },
+                    }
+                })?;
+            if flow.cross_traffic && spec.phases().len() > 1 {
+                // The first direction lasts until the end of the trial, so the second one would never begin.
+                spec.traffic.bidir = true;
+            }
             tests.push(PointFlow {
                 flow: flow.name.clone(),
                 from: flow.from.clone(),
@@ -205,7 +210,8 @@ impl Plan {
         swept.chain(search)
     }
 
-    /// The knobs of a flow, in this order: those of the plan, of its axes, of the flow, of axes over that flow.
+    /// The knobs of a flow, in this order: those of the plan, of its axes, of the flow, of axes over that flow. What
+    /// ends the other flows does not end cross traffic.
     fn layers<'p>(
         &'p self,
         choice: &'p [usize],
@@ -223,7 +229,8 @@ impl Plan {
         });
         let plan = self.test.iter().map(|(knob, setting)| (knob.as_str(), setting));
         let own = flow.test.iter().map(|(knob, setting)| (knob.as_str(), setting));
-        plan.chain(of_all).chain(own).chain(of_one).collect()
+        let applies = |(knob, _): &(&str, &SettingValue)| !flow.ignores(knob);
+        plan.chain(of_all).filter(applies).chain(own).chain(of_one).collect()
     }
 
     fn host_settings(

@@ -133,7 +133,8 @@ impl Plan {
             if let Some(search) = &self.search {
                 estimate.at_most = true;
                 // The confirming trial is longer than the others, which are already counted.
-                let measured = point.tests.iter().map(|test| test.spec.traffic.measured()).max();
+                let judged = point.tests.iter().filter(|test| !test.cross_traffic);
+                let measured = judged.map(|test| test.spec.traffic.measured()).max();
                 let confirm = search.confirm.unwrap_or_default();
                 time = time + confirm.saturating_sub(measured.unwrap_or_default());
             }

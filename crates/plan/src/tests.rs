@@ -3,6 +3,7 @@
 mod buffers;
 mod bundled_plans;
 mod conducting;
+mod cross_traffic;
 mod flows_at_points;
 mod judging;
 mod laws;

@@ -333,7 +333,11 @@ impl RunningGroup<'_, '_> {
     }
 
     fn job_ended(&mut self, flow: usize, end: JobEnd) {
-        let (outcome, reason) = self.flows[flow].judge_end(end);
+        let (mut outcome, mut reason) = self.flows[flow].judge_end(end);
+        if outcome == Outcome::Completed && self.job(flow).cross_traffic && self.is_accompanying() {
+            outcome = Outcome::Failed;
+            reason = Some("this cross traffic ended before the runs that it belongs to".to_owned());
+        }
         self.end(flow, outcome, reason);
     }
 
@@ -470,10 +474,14 @@ impl RunningGroup<'_, '_> {
         }
     }
 
+    /// Whether a run is not over that cross traffic belongs to.
+    fn is_accompanying(&self) -> bool {
+        self.flows.iter().zip(&self.group.flows).any(|(flow, job)| !job.cross_traffic && !flow.is_over())
+    }
+
     fn end_cross_traffic(&mut self) {
-        let mut pairs = self.flows.iter().zip(&self.group.flows);
         let others = self.group.flows.iter().any(|job| !job.cross_traffic);
-        if !others || !pairs.all(|(flow, job)| job.cross_traffic || flow.is_over()) {
+        if !others || self.is_accompanying() {
             return;
         }
         for flow in 0..self.flows.len() {

@@ -8,7 +8,7 @@ use super::PlanReader;
 use crate::axis::AxisTarget;
 use crate::include::with_cause;
 use crate::order::MAX_TRIALS;
-use crate::plan::Plan;
+use crate::plan::{Flow, Plan};
 
 /// Largest number of tests (one per flow and point) in a plan.
 const MAX_TESTS: usize = 100_000;
@@ -61,7 +61,8 @@ impl PlanReader<'_> {
     fn check_effect(&mut self, plan: &Plan) {
         let search = plan.search.iter().map(|search| (&search.name, &search.targets));
         for (name, targets) in plan.axes.iter().map(|axis| (&axis.name, &axis.targets)).chain(search) {
-            let set = |knob: &String| plan.flows.iter().all(|flow| flow.test.contains_key(knob));
+            let has_own = |flow: &Flow, knob: &String| flow.test.contains_key(knob) || flow.ignores(knob);
+            let set = |knob: &String| plan.flows.iter().all(|flow| has_own(flow, knob));
             let idle = targets.iter().all(|target| matches!(target, AxisTarget::Test(knob) if set(knob)));
             if idle && let Some(entry) = self.document.find(&format!("axis.{name}")) {
                 let text = format!(
@@ -70,6 +71,25 @@ impl PlanReader<'_> {
                 );
                 self.mistakes.add(&entry.at, text);
             }
+            self.refuse_an_end_of_cross_traffic(plan, name, targets);
+        }
+    }
+
+    /// An axis over a knob that would end cross traffic before the other flows.
+    fn refuse_an_end_of_cross_traffic(&mut self, plan: &Plan, name: &str, targets: &[AxisTarget]) {
+        let ended = targets.iter().find_map(|target| match target {
+            AxisTarget::Flow { flow, knob } if plan.flow(flow).is_some_and(|flow| flow.ignores(knob)) => {
+                Some(format!("flow.{flow}.{knob}"))
+            }
+            _ => None,
+        });
+        let path = format!("axis.{name}.key");
+        if let (Some(key), Some(entry)) = (ended, self.document.find(&path)) {
+            let text = format!(
+                "{path}: '{key}' cannot be swept; cross traffic runs until the last other flow has ended, so \
+                 remove the axis, or cross_traffic"
+            );
+            self.mistakes.add(&entry.value.at, text);
         }
     }
 

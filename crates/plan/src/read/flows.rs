@@ -7,8 +7,8 @@ use linerate_units::Span;
 
 use super::PlanReader;
 use crate::keys::{FLOW, Fields};
-use crate::kind::texts;
-use crate::plan::{Flow, Host};
+use crate::kind::{SettingValue, texts};
+use crate::plan::{ENDING_KNOBS, Flow, Host};
 
 impl PlanReader<'_> {
     /// The flows; a plan with two hosts needs none.
@@ -52,6 +52,9 @@ impl PlanReader<'_> {
                 None => BTreeMap::new(),
             };
             let series = self.series(&fields, &path);
+            if fields.flag("cross_traffic") && fields.value("series").is_none() {
+                self.refuse_an_end(&fields, &test, &path);
+            }
             flows.push(Flow {
                 name: entry.key.clone(),
                 from,
@@ -68,6 +71,23 @@ impl PlanReader<'_> {
         }
         self.check_flows(&flows);
         flows
+    }
+
+    /// Rejects knobs with which cross traffic would end before the other flows.
+    fn refuse_an_end(&mut self, fields: &Fields<'_>, test: &BTreeMap<String, SettingValue>, path: &str) {
+        let Some(ConfigContent::Table(table)) = fields.value("test").map(|value| &value.content) else {
+            return;
+        };
+        for entry in table.0.iter().filter(|entry| ENDING_KNOBS.contains(&entry.key.as_str())) {
+            if test.get(&entry.key).is_some_and(|setting| *setting != SettingValue::Default) {
+                let text = format!(
+                    "{path}test.{}: cross traffic runs until the last other flow has ended; remove this, or \
+                     cross_traffic",
+                    entry.key
+                );
+                self.mistakes.add(&entry.at, text);
+            }
+        }
     }
 
     /// The default flow of a plan with two hosts: from the first to the second.

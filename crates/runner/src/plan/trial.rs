@@ -10,8 +10,11 @@ use super::error::PlanRunError;
 use super::observer::TrialBegin;
 use crate::{now, run_name};
 
-/// How much longer cross traffic lasts than the flows that it accompanies.
-const BACKGROUND_MARGIN: Span = Span::from_secs(30);
+/// How much longer cross traffic would last than the flows that it accompanies.
+const CROSS_TRAFFIC_MARGIN: Span = Span::from_secs(30);
+
+/// The same if the end of these flows depends on the network.
+const UNKNOWN_END: Span = Span::from_secs(3600);
 
 impl Drive<'_, '_> {
     pub(super) fn group(&self, task: &TrialTask, run: &str) -> RunGroup {
@@ -27,9 +30,9 @@ impl Drive<'_, '_> {
         let flow = |(test, slot): (&linerate_plan::PointFlow, &linerate_plan::FlowTiming)| {
             let mut spec = test.spec.clone();
             if test.cross_traffic {
-                // Cross traffic must not end before the others.
-                let others = slot.end.map_or(Span::from_secs(3600), |end| end.saturating_sub(slot.start));
-                spec.traffic.duration = Some(spec.traffic.measured().max(others + BACKGROUND_MARGIN));
+                // Cross traffic must not end before the others. Its plan sets nothing else that could end it.
+                let others = slot.end.map_or(UNKNOWN_END, |end| end.saturating_sub(slot.start));
+                spec.traffic.duration = Some(others + CROSS_TRAFFIC_MARGIN);
             }
             let place = PlanPlace {
                 run: run.into(),

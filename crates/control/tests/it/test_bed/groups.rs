@@ -85,6 +85,19 @@ fn cross_traffic_ends_with_the_others_and_who_starts_later_starts_later() {
 }
 
 #[test]
+fn cross_traffic_that_ends_before_the_others_has_failed() {
+    let (a, b, c, d) =
+        (LoopbackAgent::start(), LoopbackAgent::start(), LoopbackAgent::start(), LoopbackAgent::start());
+    let cross_traffic = FlowJob { cross_traffic: true, ..flow(0, 1, 200) };
+    let runs = carry_out(test_bed([&a, &b, &c, &d]), &group(vec![cross_traffic, flow(2, 3, 4000)])).unwrap();
+    let [(under, under_record), (over, _)] = &runs[..] else { panic!("{runs:?}") };
+    assert_eq!((under.outcome, over.outcome), (Outcome::Failed, Outcome::Completed), "{runs:?}");
+    let reason = under.reason.as_deref().unwrap();
+    assert!(reason.contains("ended before the runs that it belongs to"), "{reason}");
+    assert_eq!(under_record.outcome, Some(Outcome::Failed), "its log says so too");
+}
+
+#[test]
 fn a_waiting_run_begins_after_the_real_end_of_the_others_and_its_lateness_is_its_own() {
     let (a, b, c, d) =
         (LoopbackAgent::start(), LoopbackAgent::start(), LoopbackAgent::start(), LoopbackAgent::start());
