@@ -18,7 +18,7 @@ use crate::plan::Plan;
 use crate::point::{Point, PointError, PointId};
 use crate::progress::{CompletedTrials, CurrentContent, is_complete};
 use crate::search::{Bisection, NextValue};
-use crate::trial_results::{Summed, TrialFigures, TrialResults};
+use crate::trial_results::{RunMeasurements, Summed, TrialFigures, TrialResults};
 
 /// A trial to run.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,6 +61,8 @@ pub struct PlanScheduler<'p> {
     /// Steps that passed in searches that have not ended, in the order of time.
     passed: BTreeMap<(PointId, u32), Vec<PassedStep>>,
     results: TrialResults,
+    /// Results of searches that a resumed log lacks.
+    corrections: Vec<Body>,
 }
 
 /// A step of a search that passed, and what it measured.
@@ -95,11 +97,12 @@ impl<'p> PlanScheduler<'p> {
             steps: BTreeMap::new(),
             passed: BTreeMap::new(),
             results: TrialResults::default(),
+            corrections: Vec::new(),
         })
     }
 
     /// Resumes from the end of a log. `figures` returns the measurements of a trial's runs, in the order of the
-    /// plan's flows.
+    /// plan's flows. They decide which steps of a search passed: the plan may have another condition now.
     ///
     /// # Errors
     /// As [`PlanScheduler::new`].
@@ -116,20 +119,41 @@ impl<'p> PlanScheduler<'p> {
             let repeat = trial.repeat.saturating_add(1);
             if let Some(step) = &trial.step {
                 if is_complete(trial) {
-                    scheduler.steps.entry((point.id, repeat)).or_default().push(trial.clone());
-                    if step.passed {
-                        let passed = PassedStep { number: step.number, figures: figures(trial), point };
-                        scheduler.passed.entry((passed.point.id, repeat)).or_default().push(passed);
-                    }
+                    let figures = figures(trial);
+                    let passed = match has_figures(plan, &point, &figures) {
+                        true => scheduler.trial_passes(&point, repeat, figures.clone()),
+                        // Without them, only the verdict on the same condition is known.
+                        false if has_condition_of(plan, record) => step.passed,
+                        false => continue,
+                    };
+                    let step = SearchStep { passed, ..step.clone() };
+                    scheduler.note_step(&point, TrialEnd { step: Some(step), ..trial.clone() }, figures);
                 }
             } else if !scheduler.is_better_known(&point, repeat, trial) {
                 scheduler.results.take(plan, &point, repeat, figures(trial));
             }
         }
         for trial in scheduler.order.clone() {
-            scheduler.end_of_search(trial)?;
+            let ended = scheduler.end_of_search(trial)?.filter(|ended| !record.found.contains(ended));
+            scheduler.corrections.extend(ended.map(Body::SearchEnded));
         }
         Ok(scheduler)
+    }
+
+    /// Results of searches that the resumed log lacks, for that log: with another condition, the trials there may give
+    /// another result. Returns them once.
+    pub fn corrections(&mut self) -> Vec<Body> {
+        std::mem::take(&mut self.corrections)
+    }
+
+    /// Adds a completed step of a search.
+    fn note_step(&mut self, point: &Point, trial: TrialEnd, figures: TrialFigures) {
+        let search = (point.id, trial.repeat.saturating_add(1));
+        if let Some(step) = trial.step.as_ref().filter(|step| step.passed) {
+            let passed = PassedStep { number: step.number, point: point.clone(), figures };
+            self.passed.entry(search).or_default().push(passed);
+        }
+        self.steps.entry(search).or_default().push(trial);
     }
 
     /// Whether a completed trial is known that takes precedence over this incomplete one, whichever was later.
@@ -180,13 +204,7 @@ impl<'p> PlanScheduler<'p> {
         let Some(step) = self.bisection(trial)?.and_then(|bisection| bisection.step()) else {
             return Ok(None);
         };
-        let mut point = self.plan.point_with(trial.point, Some(&step.value))?;
-        let confirm = self.plan.search.as_ref().and_then(|search| search.confirm).filter(|_| step.confirm);
-        if let Some(length) = confirm {
-            for test in point.tests.iter_mut().filter(|test| !test.cross_traffic) {
-                test.spec.traffic.duration = Some(length);
-            }
-        }
+        let point = self.plan.point_of_step(trial.point, &step.value, step.confirm)?;
         Ok(Some(TrialTask { point, repeat: trial.repeat, step: Some(step) }))
     }
 
@@ -250,7 +268,7 @@ impl<'p> PlanScheduler<'p> {
             self.advance(true);
             return vec![Body::TrialEnded(end)];
         };
-        let passed = complete && self.trial_passes(task, figures.clone());
+        let passed = complete && self.trial_passes(&task.point, task.repeat, figures.clone());
         end.step = Some(SearchStep {
             label: step.value.to_string().into(),
             number: step.value.number().unwrap_or_default(),
@@ -263,13 +281,7 @@ impl<'p> PlanScheduler<'p> {
             self.advance(true);
             return bodies;
         }
-        let search = (task.point.id, task.repeat);
-        if passed {
-            let number = step.value.number().unwrap_or_default();
-            let passed = PassedStep { point: task.point.clone(), number, figures };
-            self.passed.entry(search).or_default().push(passed);
-        }
-        self.steps.entry(search).or_default().push(end);
+        self.note_step(&task.point, end, figures);
         let trial = Trial { point: task.point.number, repeat: task.repeat };
         if let Ok(Some(ended)) = self.end_of_search(trial) {
             bodies.push(Body::SearchEnded(ended));
@@ -279,12 +291,12 @@ impl<'p> PlanScheduler<'p> {
     }
 
     /// Whether this trial alone meets the condition of the search.
-    fn trial_passes(&self, task: &TrialTask, figures: TrialFigures) -> bool {
+    fn trial_passes(&self, point: &Point, repeat: u32, figures: TrialFigures) -> bool {
         let Some(search) = &self.plan.search else { return false };
         let mut results = TrialResults::default();
-        results.take(self.plan, &task.point, task.repeat, figures);
-        let (summaries, none) = (results.sum(self.plan, &task.point), BTreeMap::new());
-        let outcomes = judge_at(self.plan, &search.pass, &task.point, &Summed::new(&summaries, &none));
+        results.take(self.plan, point, repeat, figures);
+        let (summaries, none) = (results.sum(self.plan, point), BTreeMap::new());
+        let outcomes = judge_at(self.plan, &search.pass, point, &Summed::new(&summaries, &none));
         !outcomes.is_empty() && outcomes.iter().all(assertion::AssertionOutcome::holds)
     }
 
@@ -336,6 +348,20 @@ impl<'p> PlanScheduler<'p> {
         }
         Ok(all)
     }
+}
+
+/// Whether the measurements of all flows of a trial at this point are there.
+fn has_figures(plan: &Plan, point: &Point, figures: &[Option<RunMeasurements>]) -> bool {
+    point.tests.iter().all(|test| {
+        let at = plan.flows.iter().position(|flow| flow.name == test.flow);
+        at.and_then(|at| figures.get(at)).is_some_and(Option::is_some)
+    })
+}
+
+/// Whether the plan searches by the same condition as when the log was written last.
+fn has_condition_of(plan: &Plan, record: &PlanRecord) -> bool {
+    let before = record.start.as_ref().and_then(|start| start.search.as_ref());
+    plan.search.as_ref().is_some_and(|search| before.is_some_and(|before| *before == *search.text))
 }
 
 /// Results of the plan's assertions for its log. `others` are the plans that they refer to, by name.

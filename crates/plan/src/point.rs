@@ -155,6 +155,28 @@ impl Plan {
         Ok(point)
     }
 
+    /// The point at a step of the search: with the value to try, and if the trial confirms it, with the duration of
+    /// [`crate::Search::confirm`].
+    ///
+    /// # Errors
+    /// As [`Plan::point`].
+    pub fn point_of_step(
+        &self,
+        number: usize,
+        value: &SettingValue,
+        confirms: bool,
+    ) -> Result<Point, PointError> {
+        let mut point = self.point_with(number, Some(value))?;
+        let confirm = self.search.as_ref().and_then(|search| search.confirm).filter(|_| confirms);
+        if let Some(length) = confirm {
+            for test in point.tests.iter_mut().filter(|test| !test.cross_traffic) {
+                test.spec.traffic.duration = Some(length);
+            }
+            point.content = point.digest(self);
+        }
+        Ok(point)
+    }
+
     /// Whether a flow runs at these values: an axis over flows may leave it out.
     fn runs(&self, flow: &Flow, choice: &[usize]) -> bool {
         let names = |setting: &SettingValue| match setting {

@@ -95,7 +95,7 @@ impl<'p> CurrentContent<'p> {
         let point = match &trial.step {
             Some(step) => {
                 let value = self.plan.search.as_ref()?.high.with_number(step.number)?;
-                self.plan.point_with(number, Some(&value))
+                self.plan.point_of_step(number, &value, step.confirms)
             }
             None => self.plan.point(number),
         };
@@ -113,12 +113,12 @@ pub(crate) fn without_superseded(plan: &Plan, record: &PlanRecord) -> PlanRecord
     current
 }
 
-/// The trial at the value that a search found. A longer one that confirms the value comes last.
+/// The trial at the value that a search found. A longer one that confirms the value comes last. Whether it passed is not
+/// asked, because the log says so of the condition that the plan had then.
 pub(crate) fn trial_of<'r>(record: &'r PlanRecord, found: &SearchEnd) -> Option<&'r TrialEnd> {
     record.trials.iter().rfind(|trial| {
-        let step = trial.step.as_ref().filter(|step| step.passed);
-        let is_found = step.is_some_and(|step| Some(step.number) == found.number);
-        is_found && trial.point == found.point && trial.repeat == found.repeat
+        let is_found = trial.step.as_ref().is_some_and(|step| Some(step.number) == found.number);
+        is_found && is_complete(trial) && trial.point == found.point && trial.repeat == found.repeat
     })
 }
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use linerate_model::flow::FlowId;
 use linerate_model::{
-    Body, Direction, Event, FlowPlan, Outcome, PlanRecord, RunRecord, Side, Tally, Transport, TrialEnd,
-    TrialRun, World,
+    Body, Direction, Event, FlowPlan, Outcome, PlanRecord, RunRecord, SearchEnd, Side, Tally, Transport,
+    TrialEnd, TrialRun, World,
 };
 use linerate_units::{Bitrate, Bytes, Span, Timestamp};
 use proptest::prelude::*;
@@ -216,6 +216,68 @@ proptest! {
 fn goodputs(scheduler: &PlanScheduler<'_>) -> Vec<f64> {
     let sums = scheduler.sum().unwrap();
     sums.into_iter().filter(|one| one.quantity == "goodput").flat_map(|one| one.values).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// The trials of a search stay what they are when its condition changes: the result is that of a new search.
+    #[test]
+    fn a_search_that_goes_on_with_another_condition_judges_its_trials_by_it(
+        cut in 0_usize..40, limit in 1_u32..1100, confirms in any::<bool>(),
+    ) {
+        let text = if confirms { SEARCH } else { SEARCH.trim_end_matches("confirm = \"60s\"\n") };
+        let (before, after) = (plan(text), plan(&text.replace("690M", &format!("{limit}M"))));
+        let mut network = SimulatedNetwork::new(&before, &asked_rate);
+        network.carry_out(&mut PlanScheduler::new(&before).unwrap(), cut);
+        let found = |network: &mut SimulatedNetwork<'_>| {
+            let mut scheduler = network.resume(&after);
+            scheduler.corrections().into_iter().for_each(|body| network.note(body));
+            let trials = network.carry_out(&mut scheduler, usize::MAX).len();
+            let mut found = network.record.found.clone();
+            let order = |one: &SearchEnd| (one.point.to_string(), one.repeat);
+            found.sort_by_key(order);
+            let mut goodput = goodputs(&scheduler);
+            goodput.sort_by(f64::total_cmp);
+            (found, goodput, trials)
+        };
+        let (again, anew) = (found(&mut network), found(&mut SimulatedNetwork::new(&after, &asked_rate)));
+        prop_assert_eq!((&again.0, &again.1), (&anew.0, &anew.1));
+        prop_assert_eq!(again.0.len(), 4, "two lengths, twice each");
+        prop_assert!(again.2 <= anew.2, "{} > {}", again.2, anew.2);
+        let mut settled = network.resume(&after);
+        prop_assert!(settled.corrections().is_empty() && settled.next_task().unwrap().is_none());
+    }
+}
+
+#[test]
+fn without_the_measurements_of_a_search_its_verdicts_are_those_of_the_same_condition_only() {
+    let before = plan(SEARCH);
+    let mut network = SimulatedNetwork::new(&before, &asked_rate);
+    network.carry_out(&mut PlanScheduler::new(&before).unwrap(), usize::MAX);
+    network.kept.clear();
+    assert_eq!(network.resume(&before).next_task().unwrap(), None);
+    let after = plan(&SEARCH.replace("690M", "400M"));
+    assert!(network.resume(&after).next_task().unwrap().is_some(), "measured again");
+}
+
+#[test]
+fn a_search_with_a_longer_confirmation_confirms_again_and_measures_nothing_else() {
+    let before = plan(SEARCH);
+    let mut network = SimulatedNetwork::new(&before, &asked_rate);
+    network.carry_out(&mut PlanScheduler::new(&before).unwrap(), usize::MAX);
+    let longer = plan(&SEARCH.replace("60s", "90s"));
+    let confirms = RefCell::new(Vec::new());
+    let goodput = |task: &TrialTask, flow: usize| {
+        let length = task.point.tests[flow].spec.traffic.duration;
+        confirms.borrow_mut().push((task.step.as_ref()?.confirm, length));
+        asked_rate(task, flow)
+    };
+    let mut scheduler = network.resume(&longer);
+    let mut network = SimulatedNetwork { goodput: &goodput, ..network };
+    network.carry_out(&mut scheduler, usize::MAX);
+    // Two lengths, twice each.
+    assert_eq!(*confirms.borrow(), [(true, Some(Span::from_secs(90))); 4]);
 }
 
 /// The largest value passes at first, and then every confirmation fails, down to the smallest value, but not to 0:

@@ -207,6 +207,7 @@ impl Drive<'_, '_> {
             self.sets_hosts = self.check_settings()?;
         }
         self.prepared.note_start(log)?;
+        self.scheduler.corrections().into_iter().for_each(|body| log.note(body));
         for (kind, text) in doubts {
             let caveat = Caveat { kind, text: text.into() };
             log.note(Body::Caveat { flow: None, caveat: caveat.clone() });
