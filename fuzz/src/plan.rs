@@ -15,14 +15,25 @@ impl Surroundings for BundledSurroundings {
         Err(SurroundingsError::File { file: name.to_owned(), source })
     }
 
-    fn hosts(&self, name: &str, set: &[(&str, &str)], _: &str) -> Result<Vec<String>, SurroundingsError> {
+    fn topology(&self, name: &str, _: &str) -> Result<Source, SurroundingsError> {
         let known = topology::bundled().iter().find(|known| known.name == name);
         let wrong = |why: String| SurroundingsError::Network(why.into());
-        let text = known.ok_or_else(|| wrong(format!("there is no topology {name}")))?.text;
+        let known = known.ok_or_else(|| wrong(format!("there is no topology {name}")))?;
+        Ok(Source { name: name.to_owned(), text: known.text.to_owned() })
+    }
+
+    fn hosts(
+        &self,
+        name: &str,
+        set: &[(&str, &str)],
+        relative_to: &str,
+    ) -> Result<Vec<String>, SurroundingsError> {
+        let wrong = |why: String| SurroundingsError::Network(why.into());
+        let text = self.topology(name, relative_to)?.text;
         let settings: Result<Vec<Override>, _> =
             set.iter().map(|(key, value)| format!("{key}={value}").parse()).collect();
         let settings = settings.map_err(|error| wrong(error.to_string()))?;
-        let network = topology::read(text, name, &settings).map_err(|error| wrong(error.to_string()))?;
+        let network = topology::read(&text, name, &settings).map_err(|error| wrong(error.to_string()))?;
         Ok(network.hosts.into_iter().map(|host| host.name).collect())
     }
 }

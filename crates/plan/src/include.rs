@@ -20,6 +20,12 @@ pub trait Surroundings {
     /// It cannot be read.
     fn include(&self, name: &str, relative_to: &str) -> Result<Source, SurroundingsError>;
 
+    /// The text of the topology that `topology` names in the plan file `relative_to`.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    fn topology(&self, topology: &str, relative_to: &str) -> Result<Source, SurroundingsError>;
+
     /// The hosts of a topology with these keys set.
     ///
     /// # Errors

@@ -30,6 +30,8 @@ pub struct Plan {
     pub hosts: Vec<Host>,
     /// The emulated network, if it has one.
     pub lab: Option<PlanLab>,
+    /// Digest of the text of its topology: another text under the same name is another network.
+    pub topology_digest: Option<u64>,
     /// Flows of each trial, in the order of the file.
     pub flows: Vec<Flow>,
     /// Knobs of all flows.

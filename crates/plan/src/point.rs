@@ -12,7 +12,7 @@ use twox_hash::XxHash64;
 use crate::axis::AxisTarget;
 use crate::kind::SettingValue;
 use crate::knobs;
-use crate::plan::{Flow, Plan, PlanLab};
+use crate::plan::{Flow, Host, Plan, PlanLab};
 
 /// Identifier of a point. It depends only on the names and values of the axes: reordering axes, values or
 /// points, and adding values, do not change it.
@@ -61,8 +61,8 @@ pub struct Point {
     pub hosts: BTreeMap<String, BTreeMap<String, SettingValue>>,
     /// The emulated network.
     pub lab: Option<PlanLab>,
-    /// Digest of everything that is measured and set. Results with another digest belong to another
-    /// measurement.
+    /// Digest of everything that is measured and set, between which hosts, or in which emulated network. Results with
+    /// another digest belong to another measurement.
     pub content: u64,
 }
 
@@ -344,7 +344,14 @@ impl Point {
                 test.flow, test.from, test.to, test.cross_traffic
             ));
         }
-        text.push_str(&format!("{:?}\n{:?}\n", self.hosts, self.lab));
+        let is_used =
+            |host: &&Host| self.tests.iter().any(|test| test.from == host.name || test.to == host.name);
+        for host in plan.hosts.iter().filter(is_used) {
+            // A name is only a label: another address or port is another host. The interface matters if it is set.
+            let interface = host.interface.as_ref().filter(|_| self.hosts.contains_key(&host.name));
+            text.push_str(&format!("{} {:?} {} {interface:?}\n", host.name, host.address, host.port));
+        }
+        text.push_str(&format!("{:?}\n{:?}\n{:?}\n", self.hosts, self.lab, plan.topology_digest));
         XxHash64::oneshot(0, text.as_bytes())
     }
 }

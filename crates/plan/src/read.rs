@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_config::{ConfigContent, ConfigEntry, ConfigTable, Mistakes, SourcePosition, check_name, hint};
 use linerate_units::Span;
+use twox_hash::XxHash64;
 
 use crate::axis::{AxisTable, Names};
 use crate::error::{PlanError, Source};
@@ -61,6 +62,7 @@ impl<'r> PlanReader<'r> {
             files: self.sources.to_vec(),
             hosts: Vec::new(),
             lab: self.lab(),
+            topology_digest: None,
             flows: Vec::new(),
             test: self.test(),
             axes: Vec::new(),
@@ -86,6 +88,7 @@ impl<'r> PlanReader<'r> {
             left_out: Vec::new(),
         };
         plan.hosts = self.hosts(plan.lab.as_ref());
+        plan.topology_digest = plan.lab.as_ref().and_then(|lab| self.topology_digest(lab));
         plan.flows = self.flows(&plan.hosts);
         let before = self.mistakes.len();
         self.axes(&mut plan);
@@ -264,6 +267,13 @@ impl<'r> PlanReader<'r> {
                 Vec::new()
             }
         }
+    }
+
+    /// Digest of the text of the lab's topology. If that cannot be read, its hosts could not be read either.
+    fn topology_digest(&self, lab: &PlanLab) -> Option<u64> {
+        let relative_to = self.sources.first().map_or("", |source| source.name.as_str());
+        let topology = self.around.topology(&lab.topology, relative_to).ok()?;
+        Some(XxHash64::oneshot(0, topology.text.as_bytes()))
     }
 
     fn test(&mut self) -> BTreeMap<String, SettingValue> {

@@ -16,7 +16,7 @@ mod wrong_assertions;
 
 use crate::{Plan, PlanError, Source, Surroundings, SurroundingsError, read};
 
-/// Files that can be included, and a topology `two` with the hosts `a` and `b` and a parameter `buffer`.
+/// Files that can be included or are topologies, and a topology `two` with the hosts `a` and `b` and a parameter `buffer`.
 pub(crate) struct TestSurroundings(pub(crate) &'static [(&'static str, &'static str)]);
 
 impl Surroundings for TestSurroundings {
@@ -27,6 +27,10 @@ impl Surroundings for TestSurroundings {
             file: format!("{name} next to {relative_to}"),
             source: std::io::Error::other("it is not there"),
         })
+    }
+
+    fn topology(&self, topology: &str, relative_to: &str) -> Result<Source, SurroundingsError> {
+        self.include(topology, relative_to)
     }
 
     fn hosts(&self, topology: &str, set: &[(&str, &str)], _: &str) -> Result<Vec<String>, SurroundingsError> {

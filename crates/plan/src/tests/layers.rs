@@ -110,6 +110,27 @@ fn a_changed_measurement_is_another_measurement_at_the_same_point() {
 }
 
 #[test]
+fn results_of_another_host_or_network_are_not_those_of_this_plan() {
+    let content = |text: &str, around: &TestSurroundings| {
+        read(source(text), &[], around).unwrap().point(0).unwrap().content
+    };
+    let lab = "[lab]\ntopology = \"two\"\n";
+    let (slow, fast) = (TestSurroundings(&[("two", "rate = 1")]), TestSurroundings(&[("two", "rate = 2")]));
+    assert_eq!(content(lab, &slow), content(lab, &slow));
+    assert_ne!(content(lab, &slow), content(lab, &fast), "the topology of the same name");
+
+    let hosts = "[flow.x]\nfrom = \"a\"\nto = \"b\"\n[host.a]\naddress = \"192.0.2.1\"\n[host.b]\n\
+                 address = \"192.0.2.2\"\n[host.c]\naddress = \"192.0.2.3\"\n";
+    let of = |text: &str| content(text, &TestSurroundings(&[]));
+    assert_ne!(of(hosts), of(&hosts.replace("2.2", "2.4")), "another host of the same name");
+    assert_ne!(of(hosts), of(&hosts.replace("2.2\"\n", "2.2\"\nport = 5202\n")), "another port forward");
+    assert_eq!(of(hosts), of(&hosts.replace("2.3", "2.4")), "a host that no flow uses");
+    let with = |line: &str| of(&hosts.replace("[host.b]\n", &format!("[host.b]\n{line}\n")));
+    assert_eq!(of(hosts), with("interface = \"eth1\""), "nothing is set there");
+    assert_ne!(with("mtu = 9000"), with("mtu = 9000\ninterface = \"eth1\""), "another interface is set");
+}
+
+#[test]
 fn what_the_file_says_of_values_that_the_command_line_took_away_is_left_out() {
     let text = "zip = [[\"window\", \"streams\"]]\nexclude = [{ window = 1000, interval = 2 }, { interval = 3 }]\n\
                 axis.window = [1000, 2000]\naxis.streams = [1, 4]\naxis.interval = [1, 2, 3]\n\

@@ -96,6 +96,10 @@ impl Surroundings for PlanFiles {
         read_next_to(name, relative_to).map_err(|(file, source)| SurroundingsError::File { file, source })
     }
 
+    fn topology(&self, name: &str, relative_to: &str) -> Result<Source, SurroundingsError> {
+        topology_of_plan(name, relative_to)
+    }
+
     fn hosts(
         &self,
         name: &str,
@@ -111,9 +115,17 @@ impl Surroundings for NoPlanFiles {
         Err(SurroundingsError::File { file: name.to_owned(), source: not_read() })
     }
 
-    fn hosts(&self, name: &str, set: &[(&str, &str)], _: &str) -> Result<Vec<String>, SurroundingsError> {
-        let known = bundled_topology(name).ok_or_else(|| no_topology(name, name.to_owned(), not_read()))?;
-        hosts_of(&known, set)
+    fn topology(&self, name: &str, _: &str) -> Result<Source, SurroundingsError> {
+        bundled_topology(name).ok_or_else(|| no_topology(name, name.to_owned(), not_read()))
+    }
+
+    fn hosts(
+        &self,
+        name: &str,
+        set: &[(&str, &str)],
+        relative_to: &str,
+    ) -> Result<Vec<String>, SurroundingsError> {
+        hosts_of(&self.topology(name, relative_to)?, set)
     }
 }
 
@@ -171,6 +183,21 @@ mod tests {
         let set = ["lab.topology=/etc/hostname".to_owned()];
         let error = read_without_files("", &set).unwrap_err().to_string();
         assert!(error.contains("not read here"), "{error}");
+    }
+
+    #[test]
+    fn a_plan_in_an_own_topology_is_another_measurement_when_that_file_has_changed() {
+        let folder = tempfile::tempdir().unwrap();
+        let pair = bundled_topology("pair").unwrap().text;
+        let content = |topology: &str| {
+            std::fs::write(folder.path().join("mine.toml"), topology).unwrap();
+            let name = folder.path().join("plan.toml").display().to_string();
+            let plan =
+                read(Source { name, text: "lab.topology = \"mine.toml\"\n".to_owned() }, &[], &PlanFiles);
+            plan.unwrap_or_else(|error| panic!("{error}")).point(0).unwrap().content
+        };
+        assert_eq!(content(&pair), content(&pair));
+        assert_ne!(content(&pair), content(&format!("{pair}\n# of another day\n")));
     }
 
     #[test]

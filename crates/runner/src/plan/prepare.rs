@@ -286,6 +286,10 @@ impl Surroundings for PlanSurroundings {
         kept.map_or_else(|| PlanFiles.include(name, relative_to), |file| Ok(file.clone()))
     }
 
+    fn topology(&self, topology: &str, relative_to: &str) -> Result<Source, SurroundingsError> {
+        PlanFiles.topology(topology, relative_to)
+    }
+
     fn hosts(
         &self,
         topology: &str,
