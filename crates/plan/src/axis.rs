@@ -12,6 +12,15 @@ use crate::knobs::knob;
 use crate::range;
 use crate::sweep::MAX_POINTS;
 
+/// Keys of a range of values.
+pub(crate) const RANGE_KEYS: &[&str] = &["from", "to", "step", "factor", "points"];
+
+/// Those that divide a range, each in its own way.
+pub(crate) const DIVISION_KEYS: &[&str] = &["step", "factor", "points"];
+
+/// Keys of a search.
+const SEARCH_KEYS: &[&str] = &["resolution", "descend", "confirm"];
+
 /// One axis of a sweep.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Axis {
@@ -150,6 +159,7 @@ impl<'t> AxisTable<'t> {
     /// Reads the values; `None` if one of them is wrong.
     pub(crate) fn into_axis(self, mistakes: &mut Mistakes) -> Option<Axis> {
         let before = mistakes.len();
+        self.refuse_unused(mistakes);
         let mut values = match (self.values, &self.fields) {
             (Some(list), _) => self.list(list, mistakes),
             (None, Some(fields)) => range::read(&self, fields, mistakes),
@@ -166,6 +176,28 @@ impl<'t> AxisTable<'t> {
             mistakes.add(&self.at, format!("axis.{}: no values; give at least one", self.name));
         }
         (mistakes.len() == before).then_some(Axis { name: self.name, targets: self.targets, values })
+    }
+
+    /// Rejects keys that have no effect on an axis that is swept.
+    fn refuse_unused(&self, mistakes: &mut Mistakes) {
+        let Some(fields) = &self.fields else { return };
+        let given = |keys: &'static [&'static str]| {
+            keys.iter().filter_map(move |key| Some((*key, &fields.value(key)?.at)))
+        };
+        for (key, at) in given(RANGE_KEYS).filter(|_| self.values.is_some()) {
+            let text = format!(
+                "axis.{}.{key}: this does not apply to an axis with a list of values; remove it, or values",
+                self.name
+            );
+            mistakes.add(at, text);
+        }
+        for (key, at) in given(SEARCH_KEYS) {
+            let text = format!(
+                "axis.{}.{key}: this applies only to an axis that is searched; remove it, or add pass = \"…\"",
+                self.name
+            );
+            mistakes.add(at, text);
+        }
     }
 
     fn list(&self, list: &ConfigValue, mistakes: &mut Mistakes) -> Vec<AxisValue> {

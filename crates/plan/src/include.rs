@@ -8,6 +8,7 @@ use linerate_config::{
     ConfigContent, ConfigEntry, ConfigTable, ConfigValue, Mistakes, SourcePosition, hint, parse,
 };
 
+use crate::axis::{DIVISION_KEYS, RANGE_KEYS};
 use crate::error::Source;
 use crate::keys::{HEAD, TABLES};
 use crate::kind::texts;
@@ -130,7 +131,10 @@ fn add(
         }
         match around.include(included, &name) {
             Ok(source) => match add(source, around, sources, depth + 1, mistakes) {
-                Some(below) => underlay(&mut document, below),
+                Some(mut below) => {
+                    remove_replaced_values(&document, &mut below);
+                    underlay(&mut document, below);
+                }
                 None => sound = false,
             },
             Err(error) => {
@@ -140,6 +144,27 @@ fn add(
         }
     }
     sound.then_some(document)
+}
+
+/// Removes the values of included axes that this file gives in another form: its list replaces a range, its range a list,
+/// and its `points` a `step`.
+fn remove_replaced_values(document: &ConfigTable, included: &mut ConfigTable) {
+    let (Some(own), Some(included)) = (document.table("axis"), included.table_mut("axis")) else { return };
+    for entry in &own.0 {
+        let ConfigContent::Table(axis) = &entry.value.content else { continue };
+        let Some(below) = included.table_mut(&entry.key) else { continue };
+        let sets = |keys: &[&str]| keys.iter().any(|key| axis.get(key).is_some());
+        let mut remove = |keys: &[&str]| keys.iter().for_each(|key| below.remove(key));
+        if sets(&["values"]) {
+            remove(RANGE_KEYS);
+            remove(&["labels"]);
+        } else if sets(RANGE_KEYS) {
+            remove(&["values", "labels"]);
+        }
+        if sets(DIVISION_KEYS) {
+            remove(DIVISION_KEYS);
+        }
+    }
 }
 
 /// Adds the entries of `lower` that `upper` does not have.
@@ -219,17 +244,9 @@ fn put(document: &mut ConfigTable, path: &[&str], value: ConfigValue) -> Result<
                 return Err(format!("the plan has no {kind} '{name}'{hint}"));
             }
             match rest {
-                [] if *kind == "axis" => {
-                    // The short form, or the list of the long form.
-                    match document.table_mut("axis").and_then(|axes| axes.table_mut(name)) {
-                        Some(axis) => {
-                            for range in ["from", "to", "step", "factor", "points", "labels"] {
-                                axis.remove(range);
-                            }
-                            axis.set(&["values"], value);
-                        }
-                        None => document.set(path, value),
-                    }
+                [] | ["values"] if *kind == "axis" => set_values(document, name, value),
+                [key] if *kind == "axis" && RANGE_KEYS.contains(key) => {
+                    set_range(document, name, key, value)?;
                 }
                 [] => return Err(format!("add the key of {kind}.{name} to set")),
                 _ => document.set(path, value),
@@ -241,6 +258,32 @@ fn put(document: &mut ConfigTable, path: &[&str], value: ConfigValue) -> Result<
         }
     }
     Ok(Vec::new())
+}
+
+/// Replaces the values of an axis by a list: the short form, or the list of the long form.
+fn set_values(document: &mut ConfigTable, name: &str, value: ConfigValue) {
+    match document.table_mut("axis").and_then(|axes| axes.table_mut(name)) {
+        Some(axis) => {
+            RANGE_KEYS.iter().chain(&["labels"]).for_each(|key| axis.remove(key));
+            axis.set(&["values"], value);
+        }
+        None => document.set(&["axis", name], value),
+    }
+}
+
+/// Sets a key of the range of an axis. One key without the others cannot replace a list.
+fn set_range(document: &mut ConfigTable, name: &str, key: &str, value: ConfigValue) -> Result<(), String> {
+    let axis = document.table_mut("axis").and_then(|axes| axes.table_mut(name));
+    let Some(axis) = axis.filter(|axis| axis.get("values").is_none()) else {
+        return Err(format!(
+            "axis '{name}' has a list of values and no range; give another list, as in axis.{name}=1,2,4"
+        ));
+    };
+    if DIVISION_KEYS.contains(&key) {
+        DIVISION_KEYS.iter().for_each(|other| axis.remove(other));
+    }
+    axis.set(&[key], value);
+    Ok(())
 }
 
 /// Removes an axis that sweeps only this knob of all flows.

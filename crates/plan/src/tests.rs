@@ -13,6 +13,7 @@ mod mistakes;
 mod rfc2544;
 mod times;
 mod wrong_assertions;
+mod wrong_axes;
 
 use crate::{Plan, PlanError, Source, Surroundings, SurroundingsError, read};
 
