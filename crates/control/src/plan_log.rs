@@ -9,8 +9,9 @@ use crate::log::{Sink, pass_to};
 /// The log of a plan: numbers its events, folds them into the record, and passes them to the sinks.
 pub struct PlanLog<'a> {
     run: String,
-    epoch: Mono,
-    /// When this session began, which is later than the log if the plan was resumed.
+    /// What the log covered before this session. The clock of this machine may have restarted since.
+    before: Timestamp,
+    /// When this session began.
     began: Mono,
     record: PlanRecord,
     sinks: Vec<Option<&'a mut dyn Sink>>,
@@ -20,11 +21,10 @@ impl<'a> PlanLog<'a> {
     /// Continues the log of a record: sequence numbers and time follow those of its last event.
     #[must_use]
     pub fn resume(record: PlanRecord, sinks: Vec<&'a mut dyn Sink>) -> Self {
-        let (before, began) = (record.last.as_ns(), clock::now());
         Self {
             run: record.run.to_string(),
-            epoch: Mono(began.as_ns().saturating_sub(before)),
-            began,
+            before: record.last,
+            began: clock::now(),
             record,
             sinks: sinks.into_iter().map(Some).collect(),
         }
@@ -48,10 +48,11 @@ impl<'a> PlanLog<'a> {
         self.record
     }
 
-    /// Converts an instant to a time of this log; absent for an instant before its beginning.
+    /// Converts an instant to a time of this log; absent for an instant before it was begun or resumed.
     #[must_use]
     pub fn time_of(&self, at: Mono) -> Option<Timestamp> {
-        at.as_ns().checked_sub(self.epoch.as_ns()).map(Timestamp::from_ns)
+        let elapsed = at.as_ns().checked_sub(self.began.as_ns())?;
+        Some(self.before + Span::from_ns(elapsed))
     }
 
     /// Time since this log was begun or resumed, without what it covered before.
@@ -62,7 +63,7 @@ impl<'a> PlanLog<'a> {
 
     /// Records an event.
     pub fn note(&mut self, body: Body) {
-        let at = Timestamp::from_ns(clock::now().as_ns().saturating_sub(self.epoch.as_ns()));
+        let at = self.before + self.session_time();
         let event = Event {
             run: self.run.clone().into(),
             host: 0,
@@ -96,5 +97,20 @@ mod tests {
         log.note(Body::PlanResumed);
         assert!(log.record().last >= last);
         assert_eq!(log.record().events, 8);
+    }
+
+    #[test]
+    fn after_a_restart_of_the_machine_a_resumed_log_goes_on_at_its_end() {
+        // Longer than any machine has run: its clock has restarted since.
+        let last = Timestamp::from_ns(u64::MAX / 2);
+        let record = PlanRecord { run: "p".into(), last, events: 7, ..PlanRecord::default() };
+        let mut log = PlanLog::resume(record, Vec::new());
+        let second = Span::from_secs(1);
+        assert_eq!(log.time_of(log.began + second.as_duration()), Some(last + second));
+        assert_eq!(log.time_of(Mono(log.began.as_ns() - 1)), None, "before this session");
+        clock::sleep_until(log.began + Span::from_ms(2).as_duration());
+        log.note(Body::PlanResumed);
+        let since = log.record().last.since(last);
+        assert!(since >= Span::from_ms(2), "{since}");
     }
 }
