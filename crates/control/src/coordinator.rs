@@ -27,6 +27,7 @@ use std::time::Duration;
 
 use linerate_proto::agent::{About, AgentInput};
 use linerate_sock::{Mono, SockError, clock, thread};
+use linerate_units::Span;
 
 use crate::error::ControlError;
 use crate::log::Log;
@@ -144,8 +145,9 @@ impl Coordinator {
             return Err(troubles);
         }
         self.yield_places(group);
-        // Clients that wait in the queues get their turn between two groups, so nothing is prepared then.
-        let next = next.filter(|_| !self.is_turn_of_others());
+        // Clients that wait in the queues get their turn between two groups, so nothing is prepared then. Neither is it
+        // if the places have to be taken anew.
+        let next = next.filter(|next| !self.is_turn_of_others() && self.places_last_for(&[group, *next]));
         let ends = group::carry_out(self, group, next, logs, stop, on);
         self.held_since = self.held_since.or_else(|| Some(clock::now()));
         Ok(ends)
@@ -170,6 +172,17 @@ impl Coordinator {
         self.held_since.is_some_and(|since| (since + RESERVATION_GRACE).has_passed())
     }
 
+    /// Whether the places, as long as they have been held already, last for these groups, one directly after the other.
+    fn places_last_for(&self, groups: &[&RunGroup]) -> bool {
+        let lengths = groups.iter().map(|group| check::ends(group).into_iter().max().unwrap_or_default());
+        let length = lengths.fold(Span::ZERO, |sum, length| sum + length);
+        let mut hosts = groups.iter().flat_map(|group| group.hosts()).filter_map(|at| self.hosts.get(at));
+        hosts.all(|host| {
+            let longest = host.about().and_then(|about| about.longest_ns);
+            longest.is_none_or(|longest| host.held_for() + length <= longest)
+        })
+    }
+
     /// Closes the connections of a prepared group that does not follow.
     fn abandon(&mut self) {
         let Some(prepared) = self.prepared.take() else { return };
@@ -180,16 +193,17 @@ impl Coordinator {
         }
     }
 
-    /// Releases places that were held long enough, and an incomplete set of places. All coordinators request
-    /// places in the same order, so a coordinator that waits must not hold a place that comes later in that
-    /// order (deadlock).
+    /// Releases places that were held long enough or would not last for the group, and an incomplete set of places. All
+    /// coordinators request places in the same order, so a coordinator that waits must not hold a place that comes later
+    /// in that order (deadlock).
     fn yield_places(&mut self, group: &RunGroup) {
         if self.prepared.is_some() {
             return;
         }
         let lacks =
             |at: &usize| self.hosts.get(*at).is_some_and(|host| host.connected() && host.ticket().is_none());
-        if self.is_turn_of_others() || group.hosts().iter().any(lacks) {
+        let are_short = !self.places_last_for(&[group]);
+        if self.is_turn_of_others() || are_short || group.hosts().iter().any(lacks) {
             self.release_places();
         }
     }

@@ -9,7 +9,7 @@ use linerate_proto::agent::{AGENT, About, AgentInput, AgentOutput, CoordinatorEn
 use linerate_sock::open::{AllowedIpVersion, ConnectOptions, connect_tcp, resolve};
 use linerate_sock::poll::{Interest, poll_few};
 use linerate_sock::{Mono, SocketOptions, clock, netns};
-use linerate_units::Timestamp;
+use linerate_units::{Span, Timestamp};
 
 use super::clocks::AgentClockOffset;
 use super::test_bed::{HostRef, HostState};
@@ -35,6 +35,8 @@ pub(super) struct CoordinatorHost {
     pub(super) offset: AgentClockOffset,
     /// The held place in its queue.
     pub(super) kept: Option<Ticket>,
+    /// From when on the agent counts how long the place is held.
+    pub(super) held_since: Mono,
     /// Whether settings of the host were changed and not restored.
     pub(super) in_force: bool,
     /// Number of the last job.
@@ -115,6 +117,11 @@ impl CoordinatorHost {
 
     pub(super) fn deadline(&self) -> Mono {
         if self.early.is_empty() { self.dialogue.as_ref().map_or(Mono::FAR, Talk::deadline) } else { Mono(0) }
+    }
+
+    /// For how long its agent has counted that the place is held; zero without a place.
+    pub(super) fn held_for(&self) -> Span {
+        self.ticket().map(|_| clock::now().since(self.held_since).into()).unwrap_or_default()
     }
 
     /// The outputs that have arrived. An error means that the connection has ended; earlier outputs are then

@@ -3,11 +3,10 @@
 use linerate_proto::agent::{AgentInput, AgentOutput, ClockExchange};
 use linerate_units::Span;
 
+use super::check::ends;
 use super::clocks::AgentClockOffset;
 use super::group::{POLL_INTERVAL, RunningGroup};
 use super::host::CoordinatorHostEvent;
-use super::test_bed::FlowJob;
-use crate::setup::expected_time;
 
 /// Number of clock exchanges before a group if the clocks were compared before.
 const PINGS: usize = 8;
@@ -19,8 +18,7 @@ impl RunningGroup<'_, '_> {
     /// Reserves a place in the queue of every host that the group needs, one after another. All coordinators
     /// use the same order, so no two of them wait for each other.
     pub(super) fn reserve_places(&mut self) {
-        let longest = |job: &FlowJob| job.start_after + job.spec.idle_time() + expected_time(&job.spec);
-        let expected = self.group.flows.iter().map(longest).max().unwrap_or_default();
+        let expected = ends(self.group).into_iter().max().unwrap_or_default();
         let mut hosts = self.group.hosts();
         hosts.sort_by_key(|at| self.hosts[*at].about().map(|about| about.identity.clone()));
         for at in hosts {

@@ -201,12 +201,19 @@ impl Coordinator {
         troubles
     }
 
-    /// The request that brings a host to the wanted settings; absent if it has none and needs none.
+    /// The request that brings a host to the wanted settings; absent if it has none and needs none. Each request extends
+    /// the place that is held there, so a host that limits it gets one in any case: it keeps its place as long as the
+    /// settings of the others are changed from point to point.
     fn change(&self, at: usize, wanted: &[RequestedSettings]) -> Option<SettingsRequest> {
         let values = wanted.iter().find(|(host, values)| *host == at && !values.is_empty());
         match values {
             Some((_, values)) => Some(SettingsRequest::Apply(Box::new(self.order(at, values)))),
-            None => self.hosts[at].in_force.then_some(SettingsRequest::Restore),
+            None => {
+                let host = &self.hosts[at];
+                let is_limited = host.about().is_some_and(|about| about.longest_ns.is_some());
+                let extends = is_limited && host.ticket().is_some();
+                (host.in_force || extends).then_some(SettingsRequest::Restore)
+            }
         }
     }
 
@@ -266,6 +273,7 @@ impl Coordinator {
         for (at, request) in requests {
             // Until the host answers, its settings may already be changed.
             self.hosts[at].in_force |= matches!(request, SettingsRequest::Apply(_));
+            self.hosts[at].held_since = clock::now();
             match self.hosts[at].ask(AgentInput::Settings(request)) {
                 Ok(()) => awaited.push(at),
                 Err(error) => troubles.push(trouble(&self.test_bed, at, error.to_string())),
@@ -308,6 +316,6 @@ impl CoordinatorHost {
     }
 
     pub(super) fn keep_ticket(&mut self, ticket: Option<linerate_proto::Ticket>) {
-        self.kept = ticket;
+        (self.kept, self.held_since) = (ticket, clock::now());
     }
 }

@@ -2,5 +2,6 @@
 mod encrypted;
 mod groups;
 mod hosts;
+mod limited_places;
 mod places;
 mod troubles;

@@ -343,12 +343,16 @@ impl Drive<'_, '_> {
     fn check(&self) -> Result<Vec<(CaveatKind, String)>, PlanRunError> {
         let Some(coordinator) = &self.coordinator else { return Ok(Vec::new()) };
         let mut troubles: Vec<HostError> = Vec::new();
-        for number in 0..self.prepared.plan.grid.len() {
-            let point = self.prepared.plan.point(number)?;
-            let task = TrialTask { point, repeat: 1, step: None };
-            for trouble in coordinator.check(&self.group(&task, "")) {
-                if !troubles.contains(&trouble) {
-                    troubles.push(trouble);
+        let plan = &self.prepared.plan;
+        for number in 0..plan.grid.len() {
+            let confirming = plan.search.as_ref().filter(|search| search.confirm.is_some());
+            let confirming = confirming.map(|search| plan.point_of_step(number, &search.high, true));
+            for point in std::iter::once(plan.point(number)).chain(confirming) {
+                let task = TrialTask { point: point?, repeat: 1, step: None };
+                for trouble in coordinator.check(&self.group(&task, "")) {
+                    if !troubles.contains(&trouble) {
+                        troubles.push(trouble);
+                    }
                 }
             }
         }
