@@ -152,6 +152,17 @@ fn trials_from_before_the_plan_was_changed_do_not_count() {
     assert_eq!(value(loss, 0, "frame loss rate"), 0.0);
 }
 
+/// The condition was another one when the trial was logged, and the search goes on with one that it meets.
+#[test]
+fn a_trial_that_passes_only_by_a_later_condition_has_its_figures_in_the_tables() {
+    let plan = plan(THROUGHPUT);
+    let mut log = MethodLog::of(&plan);
+    log.trial(0, 0, step(1e9, false, false), "a-b", &datagrams(158_000, 0));
+    end(&mut log, 0, 0, 1e9);
+    log.sum(0, "a-b", &[("goodput", 900e6), ("ceiling", 957.087_972e6)]);
+    close(value(&log.tables()[0], 0, "throughput"), 79_000.0);
+}
+
 /// Of 1000 sent, 100 were lost, and each of the others came twice.
 #[test]
 fn a_duplicate_is_no_received_frame() {
