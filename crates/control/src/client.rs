@@ -19,6 +19,7 @@ use linerate_model::{
 };
 use linerate_proto::native::{ClientSession, NATIVE};
 use linerate_proto::{Hello, SessionInput, SessionOutput};
+use linerate_sock::iface::ConnectionEnds;
 use linerate_sock::open::{AllowedIpVersion, ConnectOptions, connect_tcp, resolve};
 use linerate_sock::poll::EventFd;
 use linerate_sock::{Mono, SocketOptions, clock, tcp_info, thread};
@@ -28,7 +29,7 @@ use crate::CANCELLED;
 use crate::control_stream::ControlStream;
 use crate::dialogue::{Dialogue, DialogueEvent};
 use crate::error::ControlError;
-use crate::host::host_info;
+use crate::host::host_info_of;
 use crate::log::Log;
 use crate::multicast::SenderShare;
 use crate::port_observer::{self, PortObserver};
@@ -207,8 +208,8 @@ impl<'g> ClientRun<'g> {
         .with_segment(Some(DIALOGUE_SEGMENT_BYTES));
         let connected =
             connect_tcp(&ConnectOptions { addresses, socket, deadline: clock::now() + CONNECT_TIMEOUT })?;
-        let local = connected.stream.local_addr().ok().map(|address| address.ip());
-        let here = HostInfo { calibration: request.calibration.clone(), ..host_info(local) };
+        let ends = ConnectionEnds::of(&connected.stream);
+        let here = HostInfo { calibration: request.calibration.clone(), ..host_info_of(ends.as_ref()) };
         log.note(Body::Host { info: here.clone() });
         let hello = Hello { host: here, spec: spec.clone(), ticket: gate.and_then(PhaseGate::ticket) };
         let stream = match &request.tls {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use linerate_model::{ForeignText, HostInfo, LinkInfo, LinkKind};
+use linerate_sock::iface::{ConnectionEnds, InterfaceInfo};
 use linerate_sock::{affinity, iface, memcopy, proc};
 use linerate_units::Bitrate;
 
@@ -45,20 +46,39 @@ static FASTEST_COPY: FastestCopy = FastestCopy(AtomicU64::new(0));
 /// loopback and this process has not measured the rate of memory copies yet.
 #[must_use]
 pub fn host_info(local: Option<IpAddr>) -> HostInfo {
-    describe(local, || {
-        FASTEST_COPY.rate().or_else(|| {
-            // A client waits for this before its first byte, so it is short: the server of a test over the loopback, which
-            // has the same memory, has measured for longer, and the higher rate counts.
-            copy_memory(Duration::ZERO);
-            FASTEST_COPY.rate()
-        })
-    })
+    describe(local, interface_at(local).as_ref(), fastest_copy)
 }
 
-/// Like [`host_info`], but only with a copy rate that is already known, for callers that must not wait.
+/// Describes this host as one end of a connection, with the interface that carries it; otherwise like [`host_info`].
 #[must_use]
-pub(crate) fn host_info_at_once(local: Option<IpAddr>) -> HostInfo {
-    describe(local, || FASTEST_COPY.rate())
+pub(crate) fn host_info_of(ends: Option<&ConnectionEnds>) -> HostInfo {
+    describe(ends.map(|ends| ends.local.ip()), interface_of(ends).as_ref(), fastest_copy)
+}
+
+/// Like [`host_info_of`], but only with a copy rate that is already known, for callers that must not wait. A socket
+/// without a peer has only a local address.
+#[must_use]
+pub(crate) fn host_info_at_once(local: Option<IpAddr>, ends: Option<&ConnectionEnds>) -> HostInfo {
+    let interface = interface_of(ends).or_else(|| interface_at(local));
+    describe(local, interface.as_ref(), || FASTEST_COPY.rate())
+}
+
+fn interface_at(local: Option<IpAddr>) -> Option<InterfaceInfo> {
+    iface::of_local_address(local?).ok()
+}
+
+fn interface_of(ends: Option<&ConnectionEnds>) -> Option<InterfaceInfo> {
+    ends?.interface().ok()
+}
+
+/// The copy rate, measured if it is unknown.
+fn fastest_copy() -> Option<Bitrate> {
+    FASTEST_COPY.rate().or_else(|| {
+        // A client waits for this before its first byte, so it is short: the server of a test over the loopback, which
+        // has the same memory, has measured for longer, and the higher rate counts.
+        copy_memory(Duration::ZERO);
+        FASTEST_COPY.rate()
+    })
 }
 
 /// Measures the memory copy rate so that the descriptions know it.
@@ -69,13 +89,17 @@ pub(crate) fn get_ready() {
     }
 }
 
-fn describe(local: Option<IpAddr>, memory_copy: impl FnOnce() -> Option<Bitrate>) -> HostInfo {
+fn describe(
+    local: Option<IpAddr>,
+    interface: Option<&InterfaceInfo>,
+    memory_copy: impl FnOnce() -> Option<Bitrate>,
+) -> HostInfo {
     let kernel = proc::host::kernel();
     let sysctls: BTreeMap<ForeignText, ForeignText> = SYSCTLS
         .iter()
         .filter_map(|name| proc::sysctl(name).map(|value| ((*name).into(), value.into())))
         .collect();
-    let link = local.and_then(|address| iface::of_local_address(address).ok()).map(|link| link_info(&link));
+    let link = interface.map(link_info);
     // Memory bandwidth is a ceiling only if both ends are on this host.
     let memory_copy =
         link.as_ref().filter(|link| link.kind == LinkKind::Loopback).and_then(|_| memory_copy());
@@ -101,7 +125,7 @@ fn copy_memory(budget: Duration) {
     }
 }
 
-fn link_info(link: &iface::InterfaceInfo) -> LinkInfo {
+fn link_info(link: &InterfaceInfo) -> LinkInfo {
     let kind = match link.kind {
         iface::InterfaceKind::Loopback => LinkKind::Loopback,
         iface::InterfaceKind::Veth => LinkKind::Veth,
@@ -135,14 +159,33 @@ fn link_info(link: &iface::InterfaceInfo) -> LinkInfo {
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+
     use super::*;
 
     #[test]
     fn whoever_got_ready_knows_at_once_what_copies_take() {
         get_ready();
         let local = Some(IpAddr::from([127, 0, 0, 1]));
-        let known = host_info_at_once(local).memory_copy.unwrap();
+        let known = host_info_at_once(local, None).memory_copy.unwrap();
         assert!(host_info(local).memory_copy.unwrap() >= known);
+    }
+
+    /// The kernel sends what is for an own address through the loopback, whose only limit is the memory.
+    #[test]
+    fn a_test_of_an_own_address_has_the_loopback_and_the_memory_as_its_link() {
+        get_ready();
+        let own = iface::addresses().unwrap().into_iter().map(|entry| entry.address);
+        for address in own.filter(IpAddr::is_ipv4) {
+            let end = |port| SocketAddr::new(address, port);
+            let ends = ConnectionEnds { local: end(40_000), peer: end(5201), device: None };
+            let found = [host_info_of(Some(&ends)), host_info_at_once(Some(address), Some(&ends))];
+            for host in found {
+                let link = host.link.unwrap();
+                assert_eq!((link.kind, link.speed), (LinkKind::Loopback, None), "{address}");
+                assert!(host.memory_copy.is_some() && host.address == Some(address.to_string().into()));
+            }
+        }
     }
 
     #[test]

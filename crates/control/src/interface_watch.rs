@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use linerate_engine::socket_counts;
 use linerate_model::{IdleCounts, InterfaceCounts, PassedCounts, QdiscCounts, SocketCounts};
-use linerate_sock::iface::{ClassCounts, QueueCounts, TokenBucket, of_local_address, root_queue};
+use linerate_sock::iface::{
+    ClassCounts, ConnectionEnds, InterfaceInfo, QueueCounts, TokenBucket, of_local_address, root_queue,
+};
 use linerate_sock::proc::net::{Device, InterfaceTraffic, device};
 use linerate_sock::{Mono, clock};
 use linerate_units::{Bytes, Span};
@@ -33,14 +35,22 @@ struct InterfaceSnapshot {
 }
 
 impl InterfaceWatch {
-    /// Selects the interface that has the dialogue's local address.
+    /// Selects the interface that carries the dialogue.
     pub(crate) fn of(stream: &TcpStream) -> Self {
-        stream.local_addr().map_or_else(|_| Self::default(), |local| Self::at(local.ip()))
+        ConnectionEnds::of(stream).map_or_else(Self::default, |ends| Self::between(&ends))
+    }
+
+    /// Selects the interface that carries a connection.
+    pub(crate) fn between(ends: &ConnectionEnds) -> Self {
+        Self::on(ends.interface().ok())
     }
 
     /// Selects the interface that has this address.
     pub(crate) fn at(local: IpAddr) -> Self {
-        let link = of_local_address(local).ok();
+        Self::on(of_local_address(local).ok())
+    }
+
+    fn on(link: Option<InterfaceInfo>) -> Self {
         Self { interface: link.map(|link| (link.name, link.index)), ..Self::default() }
     }
 
@@ -147,6 +157,10 @@ fn class(now: &[ClassCounts], then: &[ClassCounts], bytes: u64) -> Option<TokenB
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpListener;
+
+    use linerate_sock::iface::addresses;
+
     use super::*;
 
     const BUCKET: TokenBucket = TokenBucket { rate_bps: 50_000_000, burst_bytes: 32_768 };
@@ -154,6 +168,16 @@ mod tests {
     fn at(kind: &str, bytes: u64, packets: u32) -> QueueCounts {
         let kind = kind.to_owned();
         QueueCounts { kind, bytes, packets, dropped: 1, bucket: Some(BUCKET), classes: Vec::new() }
+    }
+
+    #[test]
+    fn the_counters_of_a_test_of_an_own_address_are_those_of_the_loopback() {
+        for entry in addresses().unwrap().into_iter().filter(|entry| entry.address.is_ipv4()) {
+            let listener = TcpListener::bind((entry.address, 0)).unwrap();
+            let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (name, _) = InterfaceWatch::of(&stream).interface.unwrap();
+            assert_eq!(name, "lo", "{}", entry.address);
+        }
     }
 
     #[test]

@@ -37,13 +37,14 @@ use linerate_compat::Tool;
 pub use linerate_model::Policy;
 use linerate_model::{Calibration, HostInfo};
 use linerate_proto::agent::Token;
+use linerate_sock::iface::ConnectionEnds;
 use linerate_sock::inherited::InheritedSockets;
 use linerate_sock::limits as process_limits;
 use linerate_sock::poll::{EventFd, Poller};
 use linerate_units::Span;
 
 use crate::error::ControlError;
-use crate::host::{get_ready, host_info};
+use crate::host::{get_ready, host_info, host_info_of};
 use crate::memory::Budget;
 use crate::port_observer::PortObserver;
 use crate::restored::Guardians;
@@ -265,6 +266,11 @@ impl ServerConfig {
     /// The description of this host for its peers, for a connection whose local address is `local`.
     fn host(&self, local: Option<IpAddr>) -> HostInfo {
         HostInfo { calibration: self.calibration.clone(), ..host_info(local) }
+    }
+
+    /// The description of this host for the other end of a connection.
+    fn host_of(&self, ends: Option<&ConnectionEnds>) -> HostInfo {
+        HostInfo { calibration: self.calibration.clone(), ..host_info_of(ends) }
     }
 }
 

@@ -1,9 +1,11 @@
 //! Network interfaces: which one has an address, and the capabilities of its link.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 
-use crate::SockError;
+use crate::handle::AsFd;
 use crate::open::source_towards;
+use crate::system::iface::outgoing_interface;
+use crate::{SockError, sockopt};
 
 pub use crate::system::iface::{addresses, link, name_of, queue_kinds, root_queue};
 
@@ -201,12 +203,65 @@ pub fn of_local_address(address: IpAddr) -> Result<InterfaceInfo, SockError> {
     }
 }
 
-/// The interface through which packets to `peer` leave, derived from their source address.
+/// The two ends of a connection, of which the first is on this host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionEnds {
+    /// The address of this host.
+    pub local: SocketAddr,
+    /// The address of the other end, which may be this host too.
+    pub peer: SocketAddr,
+    /// Index of the interface that the socket is bound to (SO_BINDTODEVICE).
+    pub device: Option<u32>,
+}
+
+impl ConnectionEnds {
+    /// The ends of a connection; absent if it has been closed.
+    #[must_use]
+    pub fn of(stream: &TcpStream) -> Option<Self> {
+        Some(Self::with_socket(stream.local_addr().ok()?, stream.peer_addr().ok()?, stream))
+    }
+
+    /// The ends of what this socket carries.
+    #[must_use]
+    pub fn with_socket(local: SocketAddr, peer: SocketAddr, socket: &impl AsFd) -> Self {
+        let device = sockopt::device(socket).ok().filter(|index| *index != 0);
+        Self { local, peer, device }
+    }
+
+    /// The interface through which packets to the peer leave. It need not have the local address: a host uses its
+    /// loopback for all of its own addresses, and several interfaces can lead to one network. Without an answer from
+    /// the kernel, the interface that has the local address.
+    ///
+    /// # Errors
+    /// There is no route, and no interface has the local address.
+    pub fn interface(&self) -> Result<InterfaceInfo, SockError> {
+        let by_route = self.route().and_then(name_of).and_then(|name| link(&name).ok());
+        by_route.map_or_else(|| of_local_address(self.local.ip()), Ok)
+    }
+
+    fn route(&self) -> Option<u32> {
+        let scope = [self.peer, self.local].into_iter().find_map(|end| match end {
+            SocketAddr::V6(end) => Some(end.scope_id()).filter(|scope| *scope != 0),
+            SocketAddr::V4(_) => None,
+        });
+        let device = self.device.or(scope);
+        let peer = self.peer.ip().to_canonical();
+        // Every interface leads to the network of these addresses.
+        let ambiguous = matches!(peer, IpAddr::V6(v6) if v6.is_unicast_link_local()) && device.is_none();
+        if ambiguous {
+            return None;
+        }
+        outgoing_interface(self.local.ip().to_canonical(), peer, device).ok()
+    }
+}
+
+/// The interface through which packets to `peer` leave.
 ///
 /// # Errors
 /// There is no route to the peer.
 pub fn towards(peer: SocketAddr) -> Result<InterfaceInfo, SockError> {
-    of_local_address(source_towards(peer)?)
+    let local = SocketAddr::new(source_towards(peer)?, 0);
+    ConnectionEnds { local, peer, device: None }.interface()
 }
 
 #[cfg(test)]
@@ -233,6 +288,44 @@ mod tests {
         assert_eq!(name_of(link("lo").unwrap().index).as_deref(), Some("lo"));
         assert_eq!(name_of(i32::MAX as u32), None);
         assert!(link("nosuch0").unwrap_err().remedy().unwrap().contains("ip link"));
+    }
+
+    #[test]
+    fn what_goes_to_an_own_address_goes_through_the_loopback() {
+        let own = addresses().unwrap().into_iter().map(|entry| entry.address);
+        let own: Vec<IpAddr> = own.filter(|address| !is_link_local(*address)).collect();
+        assert!(own.iter().any(IpAddr::is_loopback), "{own:?}");
+        for peer in own {
+            let ends = |address| SocketAddr::new(address, 9);
+            assert_eq!(towards(ends(peer)).unwrap().name, "lo", "{peer}");
+            let found = ConnectionEnds { local: ends(peer), peer: ends(peer), device: None }.interface();
+            assert_eq!(found.unwrap().kind, InterfaceKind::Loopback, "{peer}");
+        }
+    }
+
+    fn is_link_local(address: IpAddr) -> bool {
+        matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local())
+    }
+
+    #[test]
+    fn a_connection_has_its_interface_from_both_ends() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let accepted = listener.accept().unwrap().0;
+        let [here, there] = [&stream, &accepted].map(|end| ConnectionEnds::of(end).unwrap());
+        assert_eq!((here.local, here.peer, here.device), (there.peer, there.local, None));
+        assert_eq!(
+            (here.interface().unwrap().name, there.interface().unwrap().name),
+            ("lo".into(), "lo".into())
+        );
+    }
+
+    #[test]
+    fn without_a_route_the_local_address_tells_the_interface() {
+        let [local, peer] = ["127.0.0.1:9", "[2001:db8::1]:9"].map(|text| text.parse().unwrap());
+        assert_eq!(ConnectionEnds { local, peer, device: None }.interface().unwrap().name, "lo");
+        let [local, peer] = ["192.0.2.1:9", "[2001:db8::1]:9"].map(|text| text.parse().unwrap());
+        assert!(ConnectionEnds { local, peer, device: None }.interface().is_err());
     }
 
     #[test]

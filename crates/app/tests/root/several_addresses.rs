@@ -1,7 +1,9 @@
 //! A host with several addresses: datagrams to one of them are answered from there, and not from the address that the
 //! kernel would choose, which a client does not expect.
 
-use crate::support::{Done, LinkSide, Net, Process, ServeProcess, TIMEOUT, flow, retried_when_busy};
+use crate::support::{
+    Done, LinkSide, Net, Process, ServeProcess, TIMEOUT, flow, retried_when_busy, test_json,
+};
 
 /// Further addresses of side B, in the networks of the first ones.
 const OTHER: &str = "10.77.0.22";
@@ -99,5 +101,27 @@ fn stand_ins_of_their_own_answer_from_every_address() {
         let text = done(&net, "nuttcp", &format!("-u -Ri5m -T1 -r {OTHER}"));
         assert!(text.stdout.contains("0.00 %loss"), "{text:?}");
         drop(server);
+    });
+}
+
+/// The kernel sends what is for an own address through the loopback, and not through the interface that has the address.
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn a_test_of_an_own_address_is_one_over_the_loopback() {
+    retried_when_busy(|| {
+        let net = net();
+        let server = ServeProcess::start_in(&net, LinkSide::B, &[]);
+        for address in [OTHER, LinkSide::B.address6()] {
+            let port = server.port.to_string();
+            let args = ["test", address, "-p", &port, "-t", "1", "--upload", "--json"];
+            let result = test_json(net.exec(LinkSide::B, env!("CARGO_BIN_EXE_linerate"), &args));
+            for host in 0..2 {
+                let link = &result["hosts"][host]["link"];
+                assert_eq!((&link["name"], &link["kind"]), (&"lo".into(), &"loopback".into()), "{address}");
+            }
+            let upload = flow(&result, "upload");
+            assert_eq!(upload["byte_accounting"]["unaccounted_bytes"], 0, "{address}: {upload}");
+            assert_ne!(upload["verdict"]["cause"], "impossible", "{address}: {upload}");
+        }
     });
 }

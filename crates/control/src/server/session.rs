@@ -14,6 +14,7 @@ use linerate_model::flow::FlowId;
 use linerate_model::{Caveat, CaveatKind, CheckedSpec, SendMethod, TestSpec};
 use linerate_proto::native::ServerSession;
 use linerate_proto::{Admission, FlowOrder, Hello, QueuePosition, SessionInput, SessionOutput, Ticket};
+use linerate_sock::iface::ConnectionEnds;
 use linerate_sock::{Mono, clock, limits};
 use linerate_units::Bytes;
 
@@ -322,8 +323,8 @@ impl<'a> ServerRun<'a> {
                     // draining and the dialogue.
                     clock::now() + longest.as_duration() + Duration::from_secs(10)
                 });
-                let local = self.dialogue.stream().local_addr().ok().map(|address| address.ip());
-                let host = self.shared.config.host(local);
+                let ends = ConnectionEnds::of(self.dialogue.stream());
+                let host = self.shared.config.host_of(ends.as_ref());
                 client.fastest_method = fastest_method(&client.spec, &host);
                 let admission = Admission { host, cookie: client.cookie, concurrent_runs };
                 (self.shared.event)(ServerEvent::Begun {
@@ -366,7 +367,8 @@ impl<'a> ServerRun<'a> {
             .local_addr()
             .map_err(|error| ControlError::Local(format!("the control connection: {error}")))?;
         let here = here.ip();
-        let interface = linerate_sock::iface::of_local_address(here).ok().map(|link| link.name);
+        let ends = ConnectionEnds::of(self.dialogue.stream());
+        let interface = ends.and_then(|ends| ends.interface().ok()).map(|link| link.name);
         let mut flows = Vec::new();
         for order in std::mem::take(&mut self.awaited) {
             let udp = client.spec.traffic.udp;

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use linerate_compat::stand_in::{Link, Transport};
 use linerate_sock::batch::RecvBatch;
+use linerate_sock::iface::ConnectionEnds;
 use linerate_sock::poll::{Interest, Poller};
 use linerate_sock::{Mono, SocketOptions, clock};
 
@@ -159,6 +160,13 @@ impl Links {
             LinkSocket::Listener(listener) => listener.local_addr().ok().map(|local| (plain(local), None)),
             LinkSocket::SharedPorts(ports, _) => ports.first().map(|port| (plain(port.address), None)),
         }
+    }
+
+    /// Both ends of a link with a peer.
+    pub(super) fn connection(&self, link: Link) -> Option<ConnectionEnds> {
+        let (local, peer) = self.ends(link)?;
+        let socket = self.table.get(&link)?.kind.fd()?;
+        Some(ConnectionEnds::with_socket(local, peer?, &socket))
     }
 
     /// Whether a connection is encrypted.

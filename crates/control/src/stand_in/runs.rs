@@ -10,6 +10,7 @@ use linerate_model::{
     Tally, World,
 };
 use linerate_proto::Ended;
+use linerate_sock::iface::ConnectionEnds;
 use linerate_sock::{Mono, clock};
 use linerate_units::Span;
 
@@ -79,8 +80,9 @@ struct StandInRun {
     log: Log<'static>,
     planned: Planned,
     began: Mono,
-    /// The address of this end.
+    /// The address of this end, and both ends if the peer is known.
     local: Option<IpAddr>,
+    connection: Option<ConnectionEnds>,
     flows: BTreeMap<FlowId, FlowReports>,
 }
 
@@ -125,18 +127,17 @@ impl<'a> Runs<'a> {
         if !kept.labels.is_empty() {
             log.note(Body::Labelled(kept.labels));
         }
-        let here = HostInfo {
-            calibration: kept.calibration,
-            ..host::host_info_at_once(ends.map(|(local, _)| local.ip()))
-        };
+        let (local, connection) = (ends.map(|(local, _)| local.ip()), links.connection(planned.link));
+        let here =
+            HostInfo { calibration: kept.calibration, ..host::host_info_at_once(local, connection.as_ref()) };
         let there = HostInfo { name: peer.into(), address: address.map(Into::into), ..HostInfo::default() };
         let hosts = if planned.client { [here, there] } else { [there, here] };
         for (host, info) in (0..).zip(hosts) {
             log.note_from(host, Body::Host { info });
         }
-        let local = ends.map(|(local, _)| local.ip());
         let flows = planned.flows.clone();
-        let mut begun = StandInRun { log, planned, began: clock::now(), local, flows: BTreeMap::new() };
+        let mut begun =
+            StandInRun { log, planned, began: clock::now(), local, connection, flows: BTreeMap::new() };
         flows.into_iter().for_each(|(flow, direction)| begun.plan(flow, direction));
         let who = begun.planned.peer.as_deref().unwrap_or(begun.planned.tool);
         let text = format!("the other end is {who}: its counters were not read, only what it says of itself");
@@ -178,8 +179,13 @@ impl<'a> Runs<'a> {
     /// Begins counting what passes the interface with a flow that is about to start.
     pub(super) fn starting(&mut self, run: RunId, flow: FlowId) {
         let Some(run) = self.open.get_mut(&run) else { return };
-        if let (Some(local), Some(flow)) = (run.local, run.flows.get_mut(&flow)) {
-            flow.interface = InterfaceWatch::at(local);
+        let watch = match (&run.connection, run.local) {
+            (Some(ends), _) => InterfaceWatch::between(ends),
+            (None, Some(local)) => InterfaceWatch::at(local),
+            (None, None) => return,
+        };
+        if let Some(flow) = run.flows.get_mut(&flow) {
+            flow.interface = watch;
             flow.interface.phase_begins(None);
         }
     }

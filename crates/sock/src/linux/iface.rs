@@ -9,6 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use super::call::check;
 use super::ethtool::{EthtoolSocket, Offload};
 use super::netlink;
+pub(crate) use super::netlink::outgoing_interface;
 use crate::SockError;
 use crate::iface::{InterfaceAddress, InterfaceInfo, InterfaceKind, Offloads, QueueCounts, has_line_rate};
 

@@ -6,6 +6,7 @@
 mod disciplines;
 mod links;
 mod queue_counts;
+mod routes;
 
 use std::os::fd::AsRawFd;
 
@@ -17,6 +18,7 @@ use crate::linux::call::retry;
 pub(crate) use disciplines::{FoundDiscipline, disciplines, has_filters};
 pub(crate) use links::{mtu_limits, stacked_on};
 pub(crate) use queue_counts::{kinds, root_counts, root_waiting};
+pub(crate) use routes::outgoing_interface;
 
 const HEADER: usize = 16;
 const ANSWER_BYTES: usize = 64 << 10;

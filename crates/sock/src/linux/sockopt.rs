@@ -245,6 +245,14 @@ pub fn set_device(fd: &impl AsFd, interface: &str) -> Result<()> {
     set_text("set SO_BINDTODEVICE", fd, SOL_SOCKET, libc::SO_BINDTODEVICE, interface)
 }
 
+/// Index of the interface that the socket is bound to; 0 for none.
+///
+/// # Errors
+/// The kernel is older than Linux 5.0.
+pub fn device(fd: &impl AsFd) -> Result<u32> {
+    unsigned("read SO_BINDTOIFINDEX", fd, SOL_SOCKET, libc::SO_BINDTOIFINDEX)
+}
+
 /// Maximum pacing rate, bytes/s; `u64::MAX` removes it.
 ///
 /// TCP paces itself. UDP is paced only if the interface has the `fq` queueing discipline, see

@@ -1,5 +1,7 @@
 //! Network interfaces, about which this module knows nothing yet.
 
+use std::net::IpAddr;
+
 use super::error_codes::unsupported;
 use crate::SockError;
 use crate::iface::{InterfaceAddress, InterfaceInfo, QueueCounts};
@@ -26,6 +28,18 @@ pub const fn root_queue(_index: u32) -> Result<Option<QueueCounts>, SockError> {
 /// None.
 pub const fn queue_kinds(_index: u32) -> Result<Vec<String>, SockError> {
     Ok(Vec::new())
+}
+
+/// Index of the interface of a route.
+///
+/// # Errors
+/// Always: it is not implemented for this system.
+pub(crate) fn outgoing_interface(
+    _local: IpAddr,
+    _peer: IpAddr,
+    _device: Option<u32>,
+) -> Result<u32, SockError> {
+    Err(unsupported("look up the route"))
 }
 
 /// Current name of the interface with that index: always absent.

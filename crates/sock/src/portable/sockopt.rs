@@ -85,6 +85,8 @@ refused! {
     congestion() -> String, "read TCP_CONGESTION";
     /// Sends only through the named interface.
     set_device(_interface: &str) -> (), "set SO_BINDTODEVICE";
+    /// Index of the interface that the socket is bound to; 0 for none.
+    device() -> u32, "read SO_BINDTOIFINDEX";
     /// Maximum pacing rate, bytes/s.
     set_max_pacing_rate(_bytes_per_second: u64) -> (), "set SO_MAX_PACING_RATE";
     /// Effective maximum pacing rate, bytes/s.

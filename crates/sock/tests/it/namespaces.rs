@@ -1,7 +1,9 @@
 //! Tests that create network namespaces.
 use std::process::Command;
 
-use linerate_sock::iface::{EMULATED_LINE, InterfaceKind, addresses, link, towards};
+use linerate_sock::iface::{
+    ConnectionEnds, EMULATED_LINE, InterfaceKind, addresses, link, of_local_address, towards,
+};
 use linerate_sock::netns::with_netns;
 use linerate_sock::open::connect_udp;
 use linerate_sock::{Moved, SocketOptions, proc, stream};
@@ -59,6 +61,41 @@ fn a_thread_in_a_namespace_sees_its_interfaces_and_counters_only() {
     assert!(devices.contains_key("end0") && !devices.contains_key("eth0"));
     assert_eq!(addresses().unwrap(), outside, "the caller's thread stayed outside");
     assert!(link("end0").is_err());
+}
+
+/// Two interfaces of one host lead to one network. What it sends leaves through the one that the route names, even if the
+/// other one has the source address.
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn the_interface_of_a_connection_is_that_of_its_route_and_not_that_of_its_address() {
+    let cable = VethPair::new("two");
+    let (left, right) = (&cable.left, &cable.right);
+    ip(&format!("-n {left} link add end1 type veth peer name end1 netns {right}"));
+    ip(&format!("-n {left} addr add 10.99.0.3/32 dev end1"));
+    for end in [left, right] {
+        ip(&format!("-n {end} link set end1 up"));
+        ip(&format!("-n {end} link set lo up"));
+    }
+    for interface in ["end0", "end1"] {
+        ip(&format!("-n {left} addr add fe80::1/64 dev {interface} nodad"));
+    }
+    with_netns(left, || {
+        let name = |local: &str, peer: &str, device| {
+            let [local, peer] = [local, peer].map(|end| end.parse().unwrap());
+            ConnectionEnds { local, peer, device }.interface().unwrap().name
+        };
+        assert_eq!(of_local_address("10.99.0.3".parse().unwrap()).unwrap().name, "end1");
+        assert_eq!(name("10.99.0.3:1", "10.99.0.2:9", None), "end0");
+        assert_eq!(name("[::ffff:10.99.0.3]:1", "[::ffff:10.99.0.2]:9", None), "end0");
+        let bound = Some(link("end1").unwrap().index);
+        assert_eq!(name("10.99.0.3:1", "10.99.0.2:9", bound), "end1");
+        assert_eq!(name("10.99.0.1:1", "10.99.0.3:9", None), "lo");
+        // Every interface has this network; the scope tells which one is meant.
+        let scoped = |index| format!("[fe80::9%{index}]:9");
+        assert_eq!(name("[fe80::1]:1", &scoped(link("end1").unwrap().index), None), "end1");
+        assert_eq!(name("[fe80::1]:1", &scoped(link("end0").unwrap().index), None), "end0");
+    })
+    .unwrap();
 }
 
 #[test]
