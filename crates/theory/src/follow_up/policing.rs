@@ -5,7 +5,9 @@ use linerate_model::{Confidence, EvidenceKey, Rule};
 use super::{Conclusion, FurtherRun, Question, Reply, Topic, verdict_is};
 use crate::diagnose::Diagnosis;
 use crate::evidence::{Evidence, FlowTransport};
-use crate::rules::{FindingBuilder, any_core_is_full, rtt_is_flat, windows_are_open};
+use crate::rules::{
+    FindingBuilder, any_core_is_full, core_is_full, rtt_is_flat, sender_dropped, windows_are_open,
+};
 use crate::{ceilings, ethernet, format};
 
 /// Each further attempt to exceed the path is faster by this factor.
@@ -72,6 +74,9 @@ pub(super) fn next(evidence: &Evidence, replies: &[Reply]) -> Option<FurtherRun>
     if below(replies).is_some() {
         return None;
     }
+    if exceeds(last) && dropping_host(last).is_some() {
+        return None;
+    }
     let offered = last.trial.offered_bps?;
     let at_line = evidence.line_rate_bps().is_some_and(|line| offered >= 0.9 * line);
     let last_attempt = replies.len() >= MAX_ATTEMPTS || at_line;
@@ -116,6 +121,16 @@ fn exceeds(reply: &Reply) -> bool {
     reply.loss().is_some_and(|loss| loss >= EXCESS_LOSS) || flat == Some(false)
 }
 
+/// The host that itself dropped the datagrams of a trial. A full core of the sender drops none; it only sends fewer.
+fn dropping_host(reply: &Reply) -> Option<&'static str> {
+    let evidence = reply.evidence.as_ref()?;
+    if sender_dropped(evidence) {
+        return Some("sending host");
+    }
+    let late = evidence.udp.were_dropped_at_the_socket() || core_is_full(&evidence.receiver);
+    late.then_some("receiving host")
+}
+
 /// Received rate after the first third: a bucket or a queue takes more at first.
 fn steady_bps(reply: &Reply) -> Option<f64> {
     let intervals = &reply.intervals_bps;
@@ -141,6 +156,15 @@ pub(super) fn conclude(evidence: &Evidence, replies: &[Reply]) -> Conclusion {
             .with(EvidenceKey::LossAboveRatio, above.loss())
             .with(EvidenceKey::LossBelowRatio, loss_below)
     };
+    if let Some(host) = dropping_host(above) {
+        return base(format!(
+            "datagrams sent at {} lost {}, but the {host} itself drops above {}: what the path does with them \
+             is undecided",
+            format::rate(above.trial.offered_bps.unwrap_or(0.0)),
+            format::percent(loss),
+            format::rate(rate),
+        ));
+    }
     if loss_below.is_none_or(|below| below > CLEAN_LOSS.max(0.05 * loss)) {
         return base(format!(
             "datagrams sent at {} lost {}, and datagrams sent at {} of the received rate lost {}: the loss \
@@ -369,6 +393,32 @@ mod tests {
         let (offered, free) = found(1e12, 0.0, 0.0);
         assert_eq!(offered, [80e6, 160e6, 320e6, 640e6, 930e6]);
         assert!(free.finding.is_none() && free.answer.contains("930 Mb/s"), "{}", free.answer);
+    }
+
+    /// A receiver that keeps up with 70 Mb/s loses the rest without delay, like a policer.
+    #[test]
+    fn what_a_host_drops_is_not_policed() {
+        type Plant = fn(&mut Evidence);
+        let plants: [(Plant, &str); 3] = [
+            (|trial| trial.udp.buffer_drops = trial.udp.lost, "receiving host"),
+            (|trial| trial.receiver.thread_share = Some(1.0), "receiving host"),
+            (|trial| trial.sender.local_drops = trial.udp.lost, "sending host"),
+        ];
+        for (plant, host) in plants {
+            let mut evidence = long_lossy();
+            evidence.outcome.goodput_bps = Some(40e6);
+            let mut replies: Vec<Reply> = Vec::new();
+            while let Some(trial) = next(&evidence, &replies) {
+                let loss = (1.0 - 70e6 / trial.offered_bps.unwrap()).max(0.0);
+                let mut reply = datagrams(trial, loss, 0.0);
+                reply.evidence.as_mut().filter(|_| loss > 0.0).map(plant);
+                replies.push(reply);
+            }
+            let conclusion = conclude(&evidence, &replies);
+            assert_eq!((conclusion.finding, replies.len()), (None, 1), "{host}");
+            let expected = format!("the {host} itself drops above 70 Mb/s");
+            assert!(conclusion.answer.contains(&expected), "{}", conclusion.answer);
+        }
     }
 
     #[test]

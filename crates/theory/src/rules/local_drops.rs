@@ -41,7 +41,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
 }
 
 /// Whether the host's own drops explain most of the loss and suffice to limit the rate.
-pub(super) fn holds(evidence: &Evidence) -> bool {
+pub(crate) fn holds(evidence: &Evidence) -> bool {
     matters(evidence) && explain_the_loss(evidence)
 }
 

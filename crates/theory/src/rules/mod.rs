@@ -91,6 +91,7 @@ pub(crate) const PRIMARY: [RuleFn; 33] = [
 /// Rules whose findings are listed with a verdict but are never the verdict themselves.
 pub(crate) const ADDITIONAL: [RuleFn; 3] = [black_hole::probed, bufferbloat::rule, disturbance::rule];
 
+pub(crate) use local_drops::holds as sender_dropped;
 pub(crate) use own_queue::shaper as own_queue_shaper;
 pub(crate) use policer::rtt_is_flat;
 pub(crate) use unexplained::finding as unexplained;
