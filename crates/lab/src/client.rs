@@ -8,7 +8,7 @@ use linerate_sock::local;
 
 use crate::control_protocol::{Answer, Ask};
 
-/// The longest answer that is read: ten minutes of a large network.
+/// The longest answer that is read: the whole time of a large network.
 const MAX_ANSWER_BYTES: u64 = 256 << 20;
 
 /// Why a switch did not answer.

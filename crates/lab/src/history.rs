@@ -1,4 +1,4 @@
-//! The port counters, interval by interval: the recent history of a running lab.
+//! The port counters, interval by interval: the history of a running lab, the older the coarser.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -6,9 +6,12 @@ use std::sync::Arc;
 use crate::control_protocol::{HistoryInterval, Lateness, PacketRate, PortHistory, PortSeries};
 use linerate_emu::fabric::PortCounts;
 
-/// Number of intervals kept: half an hour at ten a second would be 18000; ten minutes are enough for a test and
-/// its repetitions.
-const MAX_INTERVALS: usize = 6000;
+/// Number of the latest intervals that are kept as they were sampled: ten minutes at ten a second.
+const FINE_INTERVALS: usize = 6000;
+
+/// Number of intervals that are kept of each further length. Each length is twice the one before, so an hour is kept in
+/// intervals of up to 3.2 s and takes 2800 of them.
+const COARSE_INTERVALS: usize = 600;
 
 /// One sample of all counters.
 #[derive(Debug, Clone)]
@@ -53,21 +56,36 @@ struct RetainedInterval {
     overrun: u64,
 }
 
-/// The recent history.
+impl RetainedInterval {
+    /// This interval and the one before it as one.
+    fn after(&self, first: &Self) -> Self {
+        let port = |(number, now): (usize, &PortCounterSample)| {
+            let before = first.ports.get(number).map_or(0, |port| port.queue_max);
+            PortCounterSample { queue_max: now.queue_max.max(before), ..*now }
+        };
+        Self {
+            ports: self.ports.iter().enumerate().map(port).collect(),
+            worst_ns: self.worst_ns.max(first.worst_ns),
+            ..*self
+        }
+    }
+}
+
+/// The history of all ports since the start.
 #[derive(Debug, Default)]
 pub(super) struct History {
     names: Arc<[String]>,
+    /// The first sample, with which the first interval begins, and then the ends of the intervals.
     readings: VecDeque<Arc<RetainedInterval>>,
+    /// Number of intervals of each length; the shortest and latest come first.
+    lengths: Vec<usize>,
 }
 
 impl History {
-    /// Adds a sample and drops the oldest ones beyond the limit.
+    /// Adds a sample, and joins the oldest intervals of a length if there are too many.
     pub(super) fn add(&mut self, reading: &CounterSample) {
         if self.names.is_empty() {
             self.names = reading.ports.iter().map(|port| port.name.clone()).collect();
-        }
-        if self.readings.len() == MAX_INTERVALS {
-            self.readings.pop_front();
         }
         let totals = |port: &PortCounts| PortCounterSample {
             packets: port.packets,
@@ -88,6 +106,29 @@ impl History {
             cpu_ns: reading.cpu_ns,
             overrun: reading.overrun,
         }));
+        if self.readings.len() > 1 {
+            self.lengthen(0);
+        }
+    }
+
+    /// Counts one more interval of a length. Counters are those since the start, so that a joined interval has the sum of
+    /// both.
+    fn lengthen(&mut self, length: usize) {
+        if self.lengths.len() <= length {
+            self.lengths.push(0);
+        }
+        self.lengths[length] += 1;
+        let most = if length == 0 { FINE_INTERVALS } else { COARSE_INTERVALS };
+        if self.lengths[length] <= most {
+            return;
+        }
+        let longer: usize = self.lengths[length + 1..].iter().sum();
+        let Some(first) = self.readings.remove(1 + longer) else { return };
+        if let Some(second) = self.readings.get_mut(1 + longer) {
+            *second = Arc::new(second.after(&first));
+        }
+        self.lengths[length] -= 2;
+        self.lengthen(length + 1);
     }
 
     /// The intervals of a time range, as a whole: the first may start before it, the last may end after it.
@@ -178,8 +219,12 @@ impl Past {
     fn busiest(&self) -> PacketRate {
         let mut found = PacketRate { max_pps: 0.0, limit_pps: 0.0, overrun: 0 };
         let mut most = 0.0;
-        for second in self.readings.windows((INTERVALS_PER_SECOND + 1).min(self.readings.len()).max(1)) {
-            let (Some(before), Some(after)) = (second.first(), second.last()) else { continue };
+        for (number, before) in self.readings.iter().enumerate() {
+            let later = &self.readings[number..];
+            let end = later.partition_point(|after| after.at_ns.saturating_sub(before.at_ns) < BUSY_SPAN_NS);
+            // What is shorter as a whole counts as it is.
+            let whole = (number == 0).then_some(later.len() - 1);
+            let Some(after) = later.get(end).or_else(|| later.get(whole?)) else { break };
             let length = after.at_ns.saturating_sub(before.at_ns).max(1) as f64;
             let cpu = after.cpu_ns.saturating_sub(before.cpu_ns) as f64 / length;
             let pps = after.frames.saturating_sub(before.frames) as f64 / length * 1e9;
@@ -227,9 +272,9 @@ fn interval(number: usize, before: &RetainedInterval, after: &RetainedInterval) 
     })
 }
 
-/// Intervals over which CPU use is averaged: one second. Shorter ones are occasionally at 100 %, when the
-/// switch catches up after it was preempted.
-const INTERVALS_PER_SECOND: usize = 10;
+/// Time over which CPU use is averaged: ten intervals, of which one may be short. Shorter times are occasionally at
+/// 100 %, when the switch catches up after it was preempted.
+const BUSY_SPAN_NS: u64 = 950_000_000;
 
 #[cfg(test)]
 mod tests {
@@ -285,15 +330,58 @@ mod tests {
 
     #[test]
     fn the_last_second_is_a_second_long_and_the_past_is_bounded() {
+        const TENTHS: u64 = 10 * FINE_INTERVALS as u64;
         let mut history = History::default();
-        for tenths in 0..(MAX_INTERVALS as u64 + 50) {
+        for tenths in 0..TENTHS {
             history.add(&reading(tenths, tenths * 1000));
         }
-        assert_eq!(history.readings.len(), MAX_INTERVALS);
+        let kept = history.readings.len();
+        assert!(kept < FINE_INTERVALS + 7 * COARSE_INTERVALS, "{kept}");
         let recent = history.last_second().recent().unwrap();
         assert!((recent.ports[0].pps - 10_000.0).abs() < 1e-6);
         assert!((recent.cpu - 0.5).abs() < 1e-9);
-        assert_eq!(recent.ports[0].queue_max, MAX_INTERVALS as u64 + 49);
+        assert_eq!(recent.ports[0].queue_max, TENTHS - 1);
         assert!(History::default().last_second().recent().is_none());
+    }
+
+    /// An hour and a half: the counts of its first minutes are there at its end, and none is counted twice.
+    #[test]
+    fn a_long_run_has_the_counts_of_its_whole_time() {
+        const TENTHS: u64 = 54_000;
+        let mut history = History::default();
+        for tenths in 0..=TENTHS {
+            history.add(&reading(tenths, tenths * 1000));
+        }
+        let seen = history.between(0, TENTHS * 100_000_000).port_history(1000);
+        let intervals = &seen.ports[0].intervals;
+        assert_eq!((intervals[0].start_ns, intervals.last().unwrap().end_ns), (0, TENTHS * 100_000_000));
+        assert!(intervals.windows(2).all(|pair| pair[0].end_ns == pair[1].start_ns));
+        assert_eq!(intervals.iter().map(|interval| interval.packets).sum::<u64>(), TENTHS * 1000);
+        assert_eq!(intervals.iter().map(|interval| interval.dropped).sum::<u64>(), TENTHS * 100);
+        assert!(intervals.iter().all(|i| i.queue_max_bytes == i.end_ns / 100_000_000), "the longest of both");
+        let span = |interval: &HistoryInterval| (interval.end_ns - interval.start_ns) / 100_000_000;
+        assert!(
+            intervals.iter().map(span).is_sorted_by(|before, after| before >= after),
+            "the older the longer"
+        );
+        assert_eq!((span(&intervals[0]), span(&intervals[intervals.len() - FINE_INTERVALS])), (64, 1));
+        // The busiest second is one, however long the intervals are.
+        let rate = seen.packet_rate.unwrap();
+        assert!((rate.max_pps - 10_000.0).abs() < 1e-6 && (rate.limit_pps - 20_000.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_joined_interval_has_the_longest_queue_and_the_worst_lateness_of_both() {
+        let mut history = History::default();
+        for (tenths, worst) in [(0, 0), (1, 90), (2, 20)] {
+            let mut sample = reading(tenths, tenths * 1000);
+            sample.worst_ns = worst;
+            sample.ports[0].queue_max_bytes = Bytes::new(worst);
+            history.add(&sample);
+        }
+        let [_, first, second] = [0, 1, 2].map(|number| Arc::clone(&history.readings[number]));
+        let joined = second.after(&first);
+        assert_eq!((joined.worst_ns, joined.ports[0].queue_max), (90, 90));
+        assert_eq!((joined.at_ns, joined.frames, joined.ports[0].packets), (200_000_000, 2000, 2000));
     }
 }
