@@ -126,11 +126,12 @@ fn copy_memory(budget: Duration) {
 }
 
 fn link_info(link: &InterfaceInfo) -> LinkInfo {
-    let kind = match link.kind {
+    let kind = match link.carrier.unwrap_or(link.kind) {
         iface::InterfaceKind::Loopback => LinkKind::Loopback,
         iface::InterfaceKind::Veth => LinkKind::Veth,
         iface::InterfaceKind::Tun => LinkKind::Tun,
         iface::InterfaceKind::Bridge => LinkKind::Bridge,
+        iface::InterfaceKind::Paravirtual => LinkKind::Paravirtual,
         iface::InterfaceKind::Physical => LinkKind::Physical,
         _ => LinkKind::Virtual,
     };

@@ -96,6 +96,8 @@ pub enum LinkKind {
     Bridge,
     /// Any other virtual device.
     Virtual,
+    /// A network card of a hypervisor. Two guests of one host may exceed the rate that it reports.
+    Paravirtual,
     /// A device with a physical line.
     Physical,
 }

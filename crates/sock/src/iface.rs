@@ -37,7 +37,8 @@ pub enum InterfaceKind {
 }
 
 impl InterfaceKind {
-    /// Whether the reported speed is a real line rate. Others are invented (veth reports 10 Gb/s).
+    /// Whether the reported speed is a line rate. Others are invented (veth reports 10 Gb/s). That of a hypervisor's NIC
+    /// may be the rate of the host's, which packets between two guests do not keep to.
     fn has_line_rate(self) -> bool {
         matches!(self, Self::Physical | Self::Lag | Self::Vlan | Self::Paravirtual)
     }
@@ -90,6 +91,8 @@ pub struct InterfaceInfo {
     pub index: u32,
     /// Kind of the interface.
     pub kind: InterfaceKind,
+    /// For a VLAN on an interface without a line rate of its own, the kind of that interface.
+    pub carrier: Option<InterfaceKind>,
     /// Line rate, bits per second; absent if not [`InterfaceInfo::has_line_rate`] or unknown to the driver.
     pub speed_bps: Option<u64>,
     /// Whether the link is full duplex; absent without a line rate.
@@ -128,7 +131,7 @@ impl InterfaceInfo {
     /// Whether [`InterfaceInfo::speed_bps`] is a real or emulated line rate.
     #[must_use]
     pub fn has_line_rate(&self) -> bool {
-        has_line_rate(self.kind, self.alias.as_deref())
+        has_line_rate(self.carrier.unwrap_or(self.kind), self.alias.as_deref())
     }
 }
 

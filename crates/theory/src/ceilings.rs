@@ -123,7 +123,11 @@ pub(crate) fn framing_text(evidence: &Evidence) -> String {
 fn link(evidence: &Evidence) -> Option<Ceiling> {
     let link_bps = evidence.line_rate_bps()?;
     let name = ethernet::standard_name(link_bps).map_or_else(|| format::rate(link_bps), str::to_owned);
-    let given = if evidence.link.source == Some(LinkSource::User) { " as given" } else { "" };
+    let given = match evidence.link.source {
+        Some(LinkSource::User) => " as given",
+        _ if evidence.is_nominal_link() => " as the hypervisor's network card reports",
+        _ => "",
+    };
     let because = format!("{name}{given}, {}", framing_text(evidence));
     Some(new_ceiling(Limit::Link, link_goodput_bps(evidence, link_bps)?, because))
 }

@@ -85,12 +85,16 @@ pub struct LinkEvidence {
     pub link_bps: Option<f64>,
     /// Source of that rate.
     pub source: Option<LinkSource>,
+    /// That rate is what the NIC of a hypervisor reports, which packets need not keep to.
+    pub is_nominal: bool,
     /// Loopback, veth and the like: the rate that they report is meaningless.
     pub is_virtual: bool,
     /// Both ends are on one host, with only its memory between them.
     pub is_loopback: bool,
     /// Rate of the peer's link, bit/s.
     pub peer_link_bps: Option<f64>,
+    /// Like `is_nominal`, for the peer's rate.
+    pub peer_is_nominal: bool,
     /// MTU of the path, bytes.
     pub mtu_bytes: Option<f64>,
     /// IP version.

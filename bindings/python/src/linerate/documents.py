@@ -275,7 +275,7 @@ Limit: TypeAlias = Literal[
 ]
 
 
-LinkKind: TypeAlias = Literal["loopback", "veth", "tun", "bridge", "virtual", "physical"]
+LinkKind: TypeAlias = Literal["loopback", "veth", "tun", "bridge", "virtual", "paravirtual", "physical"]
 """What kind of device an interface is."""
 
 

@@ -2,8 +2,8 @@ use linerate_model::flow::FlowId;
 use linerate_model::metrics::flow::{BITRATE, BYTES, CALLS, LAST_DATA};
 use linerate_model::metrics::queue::RCV_HELD;
 use linerate_model::{
-    Direction, Event, FlowPlan, HostInfo, InterfaceCounts, KernelCounts, QdiscCounts, Readings, RunStart,
-    Sample, Tally, TestSpec, Transport, UdpTally, World,
+    Direction, Event, FlowPlan, HostInfo, InterfaceCounts, KernelCounts, LinkInfo, LinkKind, QdiscCounts,
+    Readings, Rule, RunStart, Sample, Tally, TestSpec, Transport, UdpTally, World,
 };
 use linerate_units::{Bytes, Timestamp};
 use proptest::prelude::*;
@@ -123,6 +123,33 @@ fn the_interval_holds_the_path_and_does_not_hang_on_the_number_of_samples() {
             assert!(half < 4e6, "{count}: one interval of a hundred is 136 Mb/s slower, not +- {half}");
         }
     }
+}
+
+/// Two guests of one host exceed the rate that both of their cards report.
+#[test]
+fn only_a_rate_that_the_user_or_a_real_card_states_makes_a_test_impossible() {
+    let rule = |kind, given| {
+        let mut spec = TestSpec::default();
+        spec.host.link = given;
+        let mut record = received(&spec, &rates(50, &[]), TICK_MS);
+        let link = LinkInfo {
+            name: "eth0".into(),
+            kind,
+            speed: Bitrate::from_bps(5e8),
+            full_duplex: Some(true),
+            mtu: 1500,
+            driver: None,
+            offloads: Vec::new(),
+            gso_max_bytes: None,
+            gro_max_bytes: None,
+        };
+        record.hosts = vec![HostInfo { link: Some(link), ..HostInfo::default() }; 2];
+        diagnose(&evidence(&record, FlowId(0)).unwrap()).primary.rule
+    };
+    assert_eq!(rule(LinkKind::Physical, None), Rule::Impossible);
+    assert_ne!(rule(LinkKind::Paravirtual, None), Rule::Impossible);
+    assert_eq!(rule(LinkKind::Paravirtual, Bitrate::from_bps(6e8)), Rule::Impossible);
+    assert_ne!(rule(LinkKind::Paravirtual, Bitrate::from_bps(1e9)), Rule::Impossible);
 }
 
 #[test]

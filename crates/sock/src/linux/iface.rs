@@ -43,17 +43,16 @@ pub fn link(name: &str) -> Result<InterfaceInfo, SockError> {
     let mut ask = EthtoolSocket::about(name).ok_or_else(absent)?;
     let (index, flags, mtu) = (ask.index(), ask.flags(), ask.mtu());
     let (Some(index), Some(flags), Some(mtu)) = (index, flags, mtu) else { return Err(absent()) };
-    let (driver, bus) = ask.driver().unzip();
-    let driver = driver.filter(|name| !name.is_empty());
-    let kind =
-        InterfaceKind::of(flags & libc::IFF_LOOPBACK != 0, driver.as_deref(), &bus.unwrap_or_default());
+    let (kind, driver) = kind_and_driver(&mut ask, flags);
     let facts = netlink::link_facts(index)?;
-    let wire =
-        if has_line_rate(kind, facts.alias.as_deref()) { ask.wire() } else { None }.unwrap_or_default();
+    let carrier = if kind == InterfaceKind::Vlan { carrier(facts.below) } else { None };
+    let has_rate = has_line_rate(carrier.unwrap_or(kind), facts.alias.as_deref());
+    let wire = if has_rate { ask.wire() } else { None }.unwrap_or_default();
     Ok(InterfaceInfo {
         name: name.to_owned(),
         index,
         kind,
+        carrier,
         speed_bps: wire.speed_mbps.map(|mbps| u64::from(mbps) * 1_000_000),
         full_duplex: wire.full_duplex,
         mtu,
@@ -79,6 +78,32 @@ pub fn link(name: &str) -> Result<InterfaceInfo, SockError> {
             lro: ask.large_receive_offload(),
         },
     })
+}
+
+/// The kind of an interface with these flags, and its driver; interfaces such as the loopback have none.
+fn kind_and_driver(ask: &mut EthtoolSocket, flags: libc::c_int) -> (InterfaceKind, Option<String>) {
+    let (driver, bus) = ask.driver().unzip();
+    let driver = driver.filter(|name| !name.is_empty());
+    let loopback = flags & libc::IFF_LOOPBACK != 0;
+    (InterfaceKind::of(loopback, driver.as_deref(), &bus.unwrap_or_default()), driver)
+}
+
+/// The kind of the interface below a VLAN, whose speed the VLAN passes on; absent if that is a real or emulated line.
+fn carrier(mut below: Option<u32>) -> Option<InterfaceKind> {
+    const MAX_STACKED: usize = 4;
+    for _ in 0..MAX_STACKED {
+        let index = below?;
+        let mut ask = EthtoolSocket::about(&name_of(index)?)?;
+        let flags = ask.flags()?;
+        let (kind, _) = kind_and_driver(&mut ask, flags);
+        let facts = netlink::link_facts(index).ok()?;
+        if kind != InterfaceKind::Vlan {
+            let real = kind != InterfaceKind::Paravirtual && has_line_rate(kind, facts.alias.as_deref());
+            return (!real).then_some(kind);
+        }
+        below = facts.below;
+    }
+    None
 }
 
 /// Counters of the queueing discipline at the root of an interface; absent if there is none with counters.
@@ -168,5 +193,12 @@ mod tests {
         assert_eq!(InterfaceKind::of(false, Some("tun"), "tap"), InterfaceKind::Tun);
         assert_eq!(InterfaceKind::of(false, Some("dummy"), ""), InterfaceKind::Virtual);
         assert_eq!(InterfaceKind::of(false, None, ""), InterfaceKind::Virtual);
+    }
+
+    #[test]
+    fn a_vlan_has_the_line_rate_of_what_carries_it_or_none() {
+        let loopback = link("lo").unwrap().index;
+        assert_eq!(carrier(Some(loopback)), Some(InterfaceKind::Loopback));
+        assert_eq!((carrier(Some(i32::MAX as u32)), carrier(None)), (None, None));
     }
 }

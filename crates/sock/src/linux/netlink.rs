@@ -157,6 +157,8 @@ pub(crate) struct LinkFacts {
     pub(crate) gro_ipv4_max_bytes: Option<u32>,
     pub(crate) tso_max_bytes: Option<u32>,
     pub(crate) queue_packets: Option<u32>,
+    /// Index of the interface below, such as that of a VLAN; absent if it is in another namespace.
+    pub(crate) below: Option<u32>,
 }
 
 /// The largest GSO and GRO packets, the queue length and the alias of an interface.
@@ -208,9 +210,13 @@ fn decode_link(body: &[u8]) -> LinkFacts {
     const IFLA_GSO_IPV4_MAX_SIZE: u16 = 63;
     const IFLA_GRO_IPV4_MAX_SIZE: u16 = 64;
     let mut facts = LinkFacts::default();
+    let mut below = None;
+    let mut elsewhere = false;
     for (kind, body) in attributes(body) {
         match kind {
             libc::IFLA_IFALIAS => facts.alias = Some(string(body)),
+            libc::IFLA_LINK => below = word(body, 0),
+            libc::IFLA_LINK_NETNSID => elsewhere = true,
             libc::IFLA_TXQLEN => facts.queue_packets = word(body, 0),
             IFLA_GSO_MAX_SIZE => facts.gso_max_bytes = word(body, 0),
             IFLA_GRO_MAX_SIZE => facts.gro_max_bytes = word(body, 0),
@@ -220,6 +226,7 @@ fn decode_link(body: &[u8]) -> LinkFacts {
             _ => {}
         }
     }
+    facts.below = below.filter(|_| !elsewhere);
     facts
 }
 
@@ -278,6 +285,7 @@ mod tests {
         body.extend(attribute(59, &524_280u32.to_ne_bytes()));
         body.extend(attribute(63, &131_072u32.to_ne_bytes()));
         body.extend(attribute(20, b"to the roof\0"));
+        body.extend(attribute(5, &3u32.to_ne_bytes()));
         let expected = LinkFacts {
             alias: Some("to the roof".to_owned()),
             gso_max_bytes: Some(196_608),
@@ -286,8 +294,11 @@ mod tests {
             gro_ipv4_max_bytes: None,
             tso_max_bytes: Some(524_280),
             queue_packets: Some(1000),
+            below: Some(3),
         };
         assert_eq!(decode_link(&body), expected);
+        body.extend(attribute(libc::IFLA_LINK_NETNSID, &0u32.to_ne_bytes()));
+        assert_eq!(decode_link(&body).below, None, "an index of another namespace");
     }
 
     #[test]

@@ -56,7 +56,8 @@ impl<'a> Station<'a> {
     /// Bytes of FCS that a network card may count.
     pub(super) fn check(&self) -> u64 {
         let kind = self.host.and_then(|host| host.link.as_ref()).map(|link| link.kind);
-        if matches!(kind, Some(LinkKind::Physical | LinkKind::Virtual)) { FCS_BYTES as u64 } else { 0 }
+        let card = matches!(kind, Some(LinkKind::Physical | LinkKind::Virtual | LinkKind::Paravirtual));
+        if card { FCS_BYTES as u64 } else { 0 }
     }
 
     fn ip(&self) -> IpVersion {

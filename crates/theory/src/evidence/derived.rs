@@ -3,6 +3,7 @@
 use super::{Evidence, FlowTransport, LinkSource};
 use crate::framing::{Headers, IpVersion, LayerBytes};
 use crate::stats::{order, series, spread};
+use crate::{ceilings, framing};
 
 /// Shortest parts of the steady time over which constancy is judged, s.
 const MIN_SPAN_S: f64 = 0.2;
@@ -19,18 +20,37 @@ const MAX_OTHER_SHARE: f64 = 0.05;
 
 impl Evidence {
     /// The relevant line rate, bit/s: the slower end's. That of a virtual interface is used only if the user
-    /// stated it.
+    /// stated it, and a rate that a hypervisor's NIC reports only if the flow did not exceed it.
     #[must_use]
     pub fn line_rate_bps(&self) -> Option<f64> {
+        self.line_rate().map(|(rate, _)| rate)
+    }
+
+    /// Whether [`Self::line_rate_bps`] is what the NIC of a hypervisor reports.
+    #[must_use]
+    pub fn is_nominal_link(&self) -> bool {
+        self.line_rate().is_some_and(|(_, nominal)| nominal)
+    }
+
+    fn line_rate(&self) -> Option<(f64, bool)> {
         if self.link.is_virtual && self.link.source != Some(LinkSource::User) {
             return None;
         }
-        let own = self.link.link_bps.filter(|rate| rate.is_finite() && *rate > 0.0);
-        let peer = self.link.peer_link_bps.filter(|rate| rate.is_finite() && *rate > 0.0);
-        match (own, peer) {
-            (Some(own), Some(peer)) => Some(own.min(peer)),
-            (own, peer) => own.or(peer),
-        }
+        let usable = |rate: Option<f64>, nominal: bool| {
+            let rate = rate.filter(|rate| rate.is_finite() && *rate > 0.0)?;
+            (!nominal || !self.exceeds_link(rate)).then_some((rate, nominal))
+        };
+        let own = usable(self.link.link_bps, self.link.is_nominal);
+        let peer = usable(self.link.peer_link_bps, self.link.peer_is_nominal);
+        [own, peer].into_iter().flatten().min_by(|(one, _), (other, _)| one.total_cmp(other))
+    }
+
+    /// Whether the flow was faster than a link of this rate, bit/s, can be.
+    fn exceeds_link(&self, link_bps: f64) -> bool {
+        let ceiling = ceilings::link_goodput_bps(self, link_bps);
+        let most = ceiling
+            .and_then(|ceiling| framing::acceptable_ceiling_bps(ceiling, framing::CLOCK_TOLERANCE_PPM));
+        most.zip(self.highest_bps()).is_some_and(|(most, rate)| rate > most)
     }
 
     /// The highest reported rate of the flow, bit/s: that of the steady part, or of the whole.
@@ -311,6 +331,20 @@ mod tests {
         assert_eq!(evidence.line_rate_bps(), Some(10e9));
         evidence.link.peer_link_bps = Some(1e9);
         assert_eq!(evidence.line_rate_bps(), Some(1e9));
+    }
+
+    #[test]
+    fn a_nominal_rate_holds_until_the_flow_exceeds_it() {
+        let mut evidence = Evidence::default();
+        (evidence.link.link_bps, evidence.link.is_nominal) = (Some(10e9), true);
+        evidence.outcome.goodput_bps = Some(9.41e9);
+        assert_eq!((evidence.line_rate_bps(), evidence.is_nominal_link()), (Some(10e9), true));
+        evidence.outcome.goodput_bps = Some(20e9);
+        assert_eq!((evidence.line_rate_bps(), evidence.is_nominal_link()), (None, false));
+        evidence.link.peer_link_bps = Some(40e9);
+        assert_eq!((evidence.line_rate_bps(), evidence.is_nominal_link()), (Some(40e9), false));
+        (evidence.link.peer_link_bps, evidence.link.peer_is_nominal) = (Some(25e9), true);
+        assert_eq!((evidence.line_rate_bps(), evidence.is_nominal_link()), (Some(25e9), true));
     }
 
     #[test]

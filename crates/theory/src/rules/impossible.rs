@@ -147,7 +147,7 @@ mod tests {
     use super::*;
     use crate::evidence::FlowTransport;
     use crate::rules::examples::{full_gigabit, loopback, shaped};
-    use linerate_model::Cause;
+    use linerate_model::{Cause, Limit};
 
     #[test]
     fn the_ceiling_and_two_hundred_ppm_are_possible_more_is_not() {
@@ -246,6 +246,26 @@ mod tests {
         evidence.link.link_bps = Some(10e9);
         assert_eq!(rule(&evidence), None);
         assert_eq!(rule(&shaped(1e9)), None);
+    }
+
+    /// vmxnet3 always reports 10 Gb/s, hv_netvsc the rate of the host's card. Two guests of one host exceed both.
+    #[test]
+    fn what_a_hypervisors_card_reports_is_no_ceiling_to_exceed() {
+        let mut evidence = full_gigabit();
+        let fast = [Some(1.5e9); 2];
+        (evidence.outcome.goodput_bps, evidence.outcome.whole_bps) = fast.into();
+        assert!(rule(&evidence).is_some(), "a real gigabit");
+        evidence.link.is_nominal = true;
+        assert_eq!(rule(&evidence), None);
+        assert!(ceilings::all(&evidence).iter().all(|ceiling| ceiling.limit != Limit::Link));
+        (evidence.link.peer_link_bps, evidence.link.peer_is_nominal) = (Some(1e9), true);
+        assert_eq!(rule(&evidence), None);
+        evidence.link.peer_is_nominal = false;
+        assert!(rule(&evidence).is_some(), "the peer's real gigabit");
+        evidence.link.peer_link_bps = None;
+        evidence.link.is_nominal = false;
+        evidence.link.source = Some(LinkSource::User);
+        assert!(rule(&evidence).is_some(), "the user stated it");
     }
 
     #[test]

@@ -26,6 +26,7 @@ impl FlowView<'_> {
         LinkEvidence {
             link_bps: given.map(Bitrate::bps).or_else(|| rate(own)),
             source: given.map(|_| LinkSource::User).or_else(|| rate(own).map(|_| LinkSource::Interface)),
+            is_nominal: given.is_none() && is_nominal(own),
             is_virtual: [own, peer]
                 .into_iter()
                 .flatten()
@@ -34,6 +35,7 @@ impl FlowView<'_> {
                 .iter()
                 .all(|link| link.is_some_and(|link| link.kind == LinkKind::Loopback)),
             peer_link_bps: rate(peer).filter(|_| given.is_none()),
+            peer_is_nominal: is_nominal(peer),
             mtu_bytes: mtus.into_iter().flatten().min().map(f64::from),
             ip_version: self.ip_version(),
             mss_bytes: if udp {
@@ -102,7 +104,10 @@ impl FlowView<'_> {
             host: host.name.to_string(),
             rate_bps: queue.rate_bps.map(PlainNumber::plain),
             burst_bytes: queue.burst_bytes.map(PlainNumber::plain),
-            may_count_packets: matches!(kind, Some(LinkKind::Tun | LinkKind::Virtual)),
+            may_count_packets: matches!(
+                kind,
+                Some(LinkKind::Tun | LinkKind::Virtual | LinkKind::Paravirtual)
+            ),
             dropped: Some(queue.dropped.plain()),
         })
     }
@@ -129,5 +134,12 @@ impl FlowView<'_> {
 
 /// Whether an interface has no speed because it is not a physical line.
 fn is_made_up(kind: LinkKind) -> bool {
-    matches!(kind, LinkKind::Loopback | LinkKind::Veth | LinkKind::Tun | LinkKind::Bridge | LinkKind::Virtual)
+    use LinkKind::{Bridge, Loopback, Paravirtual, Tun, Veth, Virtual};
+    matches!(kind, Loopback | Veth | Tun | Bridge | Virtual | Paravirtual)
+}
+
+/// Whether the rate of an interface is what a hypervisor's network card reports: vmxnet3 always 10 Gb/s, hv_netvsc
+/// that of the host's card. Two guests of one host exceed both.
+fn is_nominal(link: Option<&LinkInfo>) -> bool {
+    link.is_some_and(|link| link.kind == LinkKind::Paravirtual && link.speed.is_some())
 }
