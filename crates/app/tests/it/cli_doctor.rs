@@ -52,7 +52,11 @@ fn windows_are_judged_for_the_path_that_is_stated() {
     let far = json("--json --link 100T --rtt 10s");
     let window = find(&far, "net.ipv4.tcp_rmem");
     assert_eq!(window["status"], "bad");
-    assert!(window["remedy"].as_str().unwrap().starts_with("sysctl -w net.ipv4.tcp_rmem="), "{window}");
+    let remedy = window["remedy"].as_str().unwrap();
+    assert!(remedy.starts_with("sysctl -w net.ipv4.tcp_rmem="), "{window}");
+    let largest = remedy.trim_end_matches('\'').rsplit(' ').next().unwrap();
+    assert_eq!(largest, "2147483647", "{window}: the kernel stores it in a signed integer");
+    assert!(window["text"].as_str().unwrap().contains("several streams"), "{window}");
 }
 
 #[test]

@@ -65,6 +65,14 @@ pub(super) fn windows(facts: &Facts, target: TargetPath) -> CheckSection {
     CheckSection { title: "TCP windows".to_owned(), checks }
 }
 
+/// Largest value that the kernel takes: it stores these settings in signed integers.
+const MAX_SETTING: u64 = i32::MAX as u64;
+/// Largest buffer that a program gets by request: the kernel doubles the request, in a signed integer. Source:
+/// Linux `__sock_set_rcvbuf`.
+const MAX_REQUEST: u64 = MAX_SETTING / 2;
+/// Largest window of TCP, bytes.
+const MAX_WINDOW: u64 = (bdp::UNSCALED_WINDOW_BYTES as u64) << bdp::MAX_WINDOW_SHIFT;
+
 /// Autotuning grows buffers up to the last of three numbers.
 fn autotuned_buffer(
     facts: &Facts,
@@ -73,7 +81,7 @@ fn autotuned_buffer(
 ) -> Option<HostCheck> {
     let setting = facts.sysctls.get(name)?;
     let [least, first, most] = numbers(setting)?;
-    let window = Bytes::new(buffer.window_bytes(most as f64)? as u64);
+    let window = Bytes::new((buffer.window_bytes(most as f64)? as u64).min(MAX_WINDOW));
     let (rate, bdp) = (target.rate_with(window)?, target.bdp()?);
     let value = format!("{} at most", Bytes::new(most));
     let text = format!("{what} up to {window}: {rate} over {}", target.rtt);
@@ -81,11 +89,26 @@ fn autotuned_buffer(
     if window >= bdp {
         return Some(check);
     }
-    let needed = ((LinuxBuffer::BUFFER_PER_WINDOW * bdp.get() as f64) as u64).checked_next_power_of_two()?;
-    let text = format!(
+    // One flow cannot fill a longer path, whatever the setting.
+    let largest = Bytes::new(MAX_WINDOW);
+    let at_most = target.rate_with(largest)?;
+    let advice = "use several streams (-P), or state the round trip of the path (--rtt)";
+    if window >= largest {
+        let text = format!(
+            "{what} up to {window}, the largest of TCP: one flow gets at most {rate} over {}; {advice}",
+            target.rtt
+        );
+        return Some(check.judged(CheckStatus::Note, text));
+    }
+    let wanted = (LinuxBuffer::BUFFER_PER_WINDOW * bdp.min(largest).get() as f64) as u64;
+    let needed = wanted.checked_next_power_of_two()?.min(MAX_SETTING);
+    let mut text = format!(
         "{what} is limited to less than {window}, so one flow gets at most {rate} over {}",
         target.rtt
     );
+    if bdp > largest {
+        text.push_str(&format!("; the largest window of TCP allows {at_most}: {advice}"));
+    }
     let command = format!("sysctl -w {name}='{least} {first} {needed}'");
     Some(check.judged(CheckStatus::Bad, text).with_remedy(command))
 }
@@ -93,12 +116,14 @@ fn autotuned_buffer(
 fn askable_buffer(facts: &Facts, target: TargetPath, name: &'static str, what: &str) -> Option<HostCheck> {
     let limit = Bytes::new(facts.sysctls.get(name)?.parse().ok()?);
     let bdp = target.bdp()?;
-    let check = HostCheck::good(name, limit.to_string(), format!("largest {what}"));
-    if limit >= bdp {
+    let check = HostCheck::good(name, limit.to_string(), what);
+    // A higher limit would give no larger buffer.
+    let needed = bdp.get().min(MAX_REQUEST);
+    if limit.get() >= needed {
         return Some(check);
     }
     let text = format!("{what}; it is smaller than the BDP of the path, {bdp}");
-    let command = format!("sysctl -w {name}={}", bdp.get().checked_next_power_of_two()?);
+    let command = format!("sysctl -w {name}={}", needed.checked_next_power_of_two()?);
     Some(check.judged(CheckStatus::Note, text).with_remedy(command))
 }
 
@@ -246,11 +271,69 @@ mod tests {
         assert_eq!(status("net.ipv4.tcp_wmem", 12_499_999), CheckStatus::Bad);
     }
 
+    /// Regression: at 50 and 100 Gb/s over 100 ms the remedies were 2 and 4 GiB, which the kernel refuses, and the
+    /// check of the receive buffer stayed bad with the largest value that it accepts.
+    #[test]
+    fn every_remedy_is_a_value_that_the_kernel_accepts_and_that_needs_no_other() {
+        let defaults = [
+            ("net.ipv4.tcp_rmem", "4096 131072 6291456"),
+            ("net.ipv4.tcp_wmem", "4096 16384 4194304"),
+            ("net.core.rmem_max", "212992"),
+            ("net.core.wmem_max", "212992"),
+        ];
+        for gigabits in [1, 10, 25, 40, 50, 85, 86, 100, 200, 400, 800] {
+            for rtt_ms in [1, 21, 100, 300, 10_000] {
+                let rate = Bitrate::from_bps(f64::from(gigabits) * 1e9).unwrap();
+                let target = TargetPath { rate, rtt: Span::from_ms(rtt_ms) };
+                let mut followed = facts(&defaults);
+                for check in windows(&followed.clone(), target).checks {
+                    let Some(remedy) = check.remedy else { continue };
+                    let (name, value) = remedy.strip_prefix("sysctl -w ").unwrap().split_once('=').unwrap();
+                    let value = value.trim_matches('\'');
+                    let sizes: Vec<i32> = value.split(' ').map(|size| size.parse().unwrap()).collect();
+                    assert!(sizes.is_sorted(), "{remedy}");
+                    *followed.sysctls.get_mut(name).unwrap() = value.to_owned();
+                }
+                for check in windows(&followed, target).checks {
+                    let shown = format!("{gigabits}G over {rtt_ms} ms: {check:?}");
+                    assert!(check.status != CheckStatus::Bad && check.remedy.is_none(), "{shown}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_path_longer_than_the_largest_window_is_noted_for_one_flow() {
+        let judge = |rate: &str, most: u64| {
+            let target = TargetPath { rate: rate.parse().unwrap(), rtt: Span::from_ms(100) };
+            let text = format!("4096 131072 {most}");
+            windows(&facts(&[("net.ipv4.tcp_rmem", &text)]), target).checks.remove(0)
+        };
+        // The largest window is 65535 * 2^14 bytes; over 100 ms it carries 85.898 Gb/s.
+        assert_eq!(judge("85.89G", 2_147_483_647).status, CheckStatus::Good);
+        let full = judge("85.9G", 2_147_483_647);
+        assert_eq!((full.status, full.remedy.as_deref()), (CheckStatus::Note, None));
+        assert!(full.text.contains("at most 85.90 Gb/s") && full.text.contains("-P"), "{}", full.text);
+        let small = judge("100G", 6_291_456);
+        assert_eq!(small.status, CheckStatus::Bad);
+        let remedy = small.remedy.as_deref();
+        assert_eq!(remedy, Some("sysctl -w net.ipv4.tcp_rmem='4096 131072 2147483647'"));
+        assert!(small.text.contains("at most 251.7 Mb/s"), "{}", small.text);
+        assert!(small.text.contains("allows 85.90 Gb/s: use several streams"), "{}", small.text);
+    }
+
     #[test]
     fn the_limit_for_programs_is_only_a_note() {
         let found = windows(&facts(&[("net.core.rmem_max", "212992")]), gigabit());
         assert_eq!(found.checks[0].status, CheckStatus::Note);
         assert_eq!(found.checks[0].remedy.as_deref(), Some("sysctl -w net.core.rmem_max=16777216"));
+        assert!(found.checks[0].text.starts_with("largest receive buffer that"), "{:?}", found.checks);
+        let most = windows(
+            &facts(&[("net.core.rmem_max", "1073741823")]),
+            TargetPath { rtt: Span::from_ms(100_000), ..gigabit() },
+        );
+        // 12.5 GB; the kernel would double a larger request to more than a signed integer holds.
+        assert_eq!(most.checks[0].status, CheckStatus::Good);
     }
 
     #[test]
