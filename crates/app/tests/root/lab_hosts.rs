@@ -105,6 +105,18 @@ fn a_deleted_interface_cuts_off_its_host_and_costs_nothing() {
     assert_eq!(lab.traces(), Vec::<String>::new());
 }
 
+/// Regression: `doctor` called the shaper of such a NIC a fault, with a remedy that removed the emulated line rate.
+#[test]
+#[ignore = "needs root and network namespaces"]
+fn doctor_finds_no_fault_in_the_nic_of_a_host() {
+    let lab = RunningLab::up("pair", &["link.a.rate=100M"]);
+    let document = Process::start(lab.linerate("a", &["doctor", "--json"])).finish(TIMEOUT).json();
+    let checks = document["checks"].as_array().unwrap();
+    let of_nic = || checks.iter().filter(|check| check["id"].as_str().unwrap().starts_with("eth0."));
+    assert!(of_nic().any(|check| check["id"] == "eth0.qdisc" && check["value"] == "tbf"), "{document}");
+    assert!(of_nic().all(|check| check["status"] == "good"), "{document}");
+}
+
 #[test]
 #[ignore = "needs root and network namespaces"]
 fn a_lab_may_have_more_hosts_than_files_may_be_open_at_first() {

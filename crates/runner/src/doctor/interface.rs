@@ -1,7 +1,7 @@
 //! Interfaces: link, MTU, offloads, queueing, errors, and the NIC's slot.
 
 use linerate_model::{CheckSection, CheckStatus, HostCheck};
-use linerate_sock::iface::{InterfaceInfo, InterfaceKind, USUAL_MAX_PACKET};
+use linerate_sock::iface::{EMULATED_LINE, InterfaceInfo, InterfaceKind, USUAL_MAX_PACKET};
 use linerate_units::{Bitrate, Bytes};
 
 use super::facts::{InterfaceFacts, Route};
@@ -94,6 +94,11 @@ fn kind(link: &InterfaceInfo) -> String {
     }
 }
 
+/// Whether this is the NIC of a host in an emulated network.
+fn is_emulated(link: &InterfaceInfo) -> bool {
+    link.kind == InterfaceKind::Tun && link.alias.as_deref() == Some(EMULATED_LINE)
+}
+
 fn carrier(link: &InterfaceInfo) -> HostCheck {
     let check = HostCheck::good(id(link, "carrier"), "yes", "the link has a carrier");
     if link.running {
@@ -113,7 +118,7 @@ fn speed(link: &InterfaceInfo) -> HostCheck {
             CheckStatus::Note,
             "the driver does not report the line rate, so results have no link ceiling",
         ),
-        Some(bps) if bps <= TWO_PAIRS_BPS => {
+        Some(bps) if bps <= TWO_PAIRS_BPS && !is_emulated(link) => {
             let text = "gigabit ports fall back to this rate on a cable with only two good pairs";
             check.judged(CheckStatus::Note, text).with_remedy(format!("ethtool -s {} autoneg on", link.name))
         }
@@ -149,12 +154,12 @@ fn mtu(link: &InterfaceInfo) -> HostCheck {
 /// Without offloads, every packet of a fast flow costs the CPU as much as a GSO or GRO packet of many segments.
 fn offloads(link: &InterfaceInfo) -> Vec<HostCheck> {
     let found = &link.offloads;
-    // Only a NIC can do these; a virtual interface passes GSO packets on.
+    // A virtual interface passes GSO packets on: nothing is cut or merged there. Linux creates veths without GRO.
     let card = matches!(link.kind, InterfaceKind::Physical | InterfaceKind::Paravirtual);
     let settings = [
         ("tso", found.tso.filter(|_| card), "the NIC segments TCP data"),
         ("gso", found.gso, "the kernel segments data as late as possible"),
-        ("gro", found.gro, "received segments are merged early"),
+        ("gro", found.gro.filter(|_| card), "received segments are merged early"),
         ("tx", found.tx_checksum.filter(|_| card), "the NIC computes checksums"),
         ("rx", found.rx_checksum.filter(|_| card), "the NIC verifies checksums"),
     ];
@@ -208,6 +213,9 @@ fn discipline(link: &InterfaceInfo) -> Option<HostCheck> {
         HostCheck::good(id(link, "qdisc"), name, "this qdisc does not delay or drop packets deliberately");
     let remove = format!("tc qdisc del dev {} root", link.name);
     Some(match name {
+        "tbf" if is_emulated(link) => {
+            HostCheck { text: "this shaper sets the line rate of the emulated NIC".to_owned(), ..check }
+        }
         "netem" => {
             check.judged(CheckStatus::Bad, "netem delays or drops packets deliberately").with_remedy(remove)
         }
@@ -369,6 +377,63 @@ mod tests {
         let link = iface::link("lo").unwrap();
         let lo = section(&InterfaceFacts { link, counters: None, card: Nic::default() }, 8);
         assert!(lo.checks.iter().all(|check| !check.id.ends_with("speed") && !check.id.ends_with("tso")));
+    }
+
+    fn find(interface: &InterfaceFacts, id: &str) -> Option<HostCheck> {
+        section(interface, 8).checks.into_iter().find(|check| check.id == id)
+    }
+
+    /// Regression: a veth, which Linux creates without GRO, was said to lose rate by it.
+    #[test]
+    fn only_a_nic_is_asked_to_merge_received_segments() {
+        let without_gro = |kind| {
+            let mut interface = card();
+            (interface.link.kind, interface.link.offloads.gro) = (kind, Some(false));
+            find(&interface, "eth7.gro").map(|check| check.status)
+        };
+        for kind in [InterfaceKind::Physical, InterfaceKind::Paravirtual] {
+            assert_eq!(without_gro(kind), Some(CheckStatus::Note), "{kind:?}");
+        }
+        for kind in [
+            InterfaceKind::Loopback,
+            InterfaceKind::Veth,
+            InterfaceKind::Tun,
+            InterfaceKind::Bridge,
+            InterfaceKind::Lag,
+            InterfaceKind::Vlan,
+            InterfaceKind::Virtual,
+        ] {
+            assert_eq!(without_gro(kind), None, "{kind:?}");
+        }
+    }
+
+    /// Regression: the remedy removed the line rate of the emulated NIC.
+    #[test]
+    fn the_shaper_of_an_emulated_nic_is_its_line_and_not_a_fault() {
+        let qdisc = |kind, alias: Option<&str>, discipline: &str| {
+            let mut interface = card();
+            interface.link.kind = kind;
+            interface.link.alias = alias.map(str::to_owned);
+            interface.link.discipline = Some(discipline.to_owned());
+            let found = find(&interface, "eth7.qdisc").unwrap();
+            (found.status, found.remedy.is_some())
+        };
+        let (good, bad) = ((CheckStatus::Good, false), (CheckStatus::Bad, true));
+        assert_eq!(qdisc(InterfaceKind::Tun, Some("linerate-lab"), "tbf"), good);
+        assert_eq!(qdisc(InterfaceKind::Tun, Some("linerate-lab"), "netem"), bad);
+        assert_eq!(qdisc(InterfaceKind::Tun, Some("uplink"), "tbf"), bad);
+        assert_eq!(qdisc(InterfaceKind::Tun, None, "tbf"), bad);
+        assert_eq!(qdisc(InterfaceKind::Physical, Some("linerate-lab"), "tbf"), bad);
+    }
+
+    #[test]
+    fn an_emulated_nic_has_no_cable_with_two_good_pairs() {
+        let mut interface = card();
+        interface.link.speed_bps = Some(100_000_000);
+        assert_eq!(find(&interface, "eth7.speed").unwrap().status, CheckStatus::Note);
+        interface.link.kind = InterfaceKind::Tun;
+        interface.link.alias = Some("linerate-lab".to_owned());
+        assert_eq!(find(&interface, "eth7.speed").unwrap().status, CheckStatus::Good);
     }
 
     #[test]
