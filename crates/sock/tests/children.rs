@@ -4,14 +4,16 @@
 //! another test closes would stay open.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{Read, Write, pipe};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus};
+use std::time::Duration;
 
 use linerate_sock::netns::{self, NetnsId, with_netns_fd};
-use linerate_sock::process::{Signal, end_with_parent, new_session};
+use linerate_sock::process::{Signal, end_in_netns, end_with_parent, new_session};
 use linerate_sock::routing::{LinkChange, RoutingSocket, index_of};
 use linerate_sock::{mount, userns};
 
@@ -136,4 +138,42 @@ fn a_new_session_is_led_by_the_process_and_made_once() {
         assert_eq!(new_session().unwrap_err().raw_os_error(), Some(libc::EPERM));
     });
     assert_eq!(child.wait().code(), Some(0));
+}
+
+/// Allows this process file descriptors below `limit` only.
+fn limit_files(limit: i32) {
+    let mut limits = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: both calls access these limits only.
+    unsafe {
+        assert_eq!(libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limits), 0);
+        limits.rlim_cur = limit.try_into().unwrap();
+        assert_eq!(libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limits), 0);
+    }
+}
+
+/// Regression: without a free file descriptor no program was found, or those that could not be opened were left
+/// running.
+#[test]
+fn programs_are_ended_with_a_single_file_descriptor_and_not_forgotten_without_any() {
+    // Enough for a busy machine.
+    const GRACE: Duration = Duration::from_secs(60);
+    let mut programs = [(); 3].map(|()| Command::new("sleep").arg("60").spawn().unwrap());
+    let pids = programs.each_ref().map(std::process::Child::id);
+    let ids = BTreeSet::from([NetnsId::of_process(std::process::id()).unwrap()]);
+    let child = Forked::start(|| {
+        // The lowest one that is free.
+        let free = File::open("/dev/null").unwrap().as_raw_fd();
+        let end = || end_in_netns(&ids, GRACE, |pid, _| pids.contains(&pid));
+        limit_files(free);
+        assert_eq!(end().unwrap_err().raw_os_error(), Some(libc::EMFILE));
+        limit_files(free + 1);
+        assert_eq!(end().unwrap(), 3);
+    });
+    let ended = child.wait();
+    let signals = programs.each_mut().map(|program| {
+        program.kill().unwrap();
+        program.wait().unwrap().signal()
+    });
+    assert!(ended.success());
+    assert_eq!(signals, [Some(libc::SIGTERM); 3]);
 }

@@ -37,7 +37,8 @@ impl PidFd {
     /// Opens a process.
     ///
     /// # Errors
-    /// `ESRCH` if it does not exist.
+    /// `ESRCH` if it does not exist, `ENOSYS` before Linux 5.3, `EMFILE` with too many open files; containers may refuse
+    /// it with `EPERM`.
     pub fn open(pid: u32) -> Result<Self, SockError> {
         // SAFETY: takes numbers and accesses none of our memory.
         let raw = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
@@ -69,21 +70,30 @@ impl PidFd {
 
 /// Processes in one of the given network namespaces, with their namespaces, except this one. Only root sees
 /// those of other users.
-#[must_use]
-pub fn in_netns(ids: &BTreeSet<NetnsId>) -> BTreeMap<u32, NetnsId> {
-    let Ok(folder) = fs::read_dir("/proc") else { return BTreeMap::new() };
-    folder
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .filter(|&pid| pid != std::process::id())
-        .filter_map(|pid| NetnsId::of_process(pid).filter(|id| ids.contains(id)).map(|id| (pid, id)))
-        .collect()
+///
+/// # Errors
+/// `/proc` cannot be read, as with `EMFILE`.
+pub fn in_netns(ids: &BTreeSet<NetnsId>) -> Result<BTreeMap<u32, NetnsId>, SockError> {
+    let list = |source| SockError::new("list the processes", source);
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir("/proc").map_err(list)? {
+        let Some(pid) = entry.map_err(list)?.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        if let Some(id) = NetnsId::of_process(pid).filter(|id| pid != std::process::id() && ids.contains(id))
+        {
+            found.insert(pid, id);
+        }
+    }
+    Ok(found)
 }
 
 /// Ends all processes in one of the given network namespaces for which `chosen` returns true: sends SIGTERM,
 /// and SIGKILL to those that still run after `grace`. Returns their number.
 ///
 /// # Errors
-/// `EPERM` if one belongs to another user, `ETIMEDOUT` if one survives SIGKILL.
+/// `EPERM` if one belongs to another user, `ETIMEDOUT` if one survives SIGKILL; if one cannot be opened, the error of
+/// [`PidFd::open`].
 pub fn end_in_netns(
     ids: &BTreeSet<NetnsId>,
     grace: Duration,
@@ -94,14 +104,7 @@ pub fn end_in_netns(
     let mut ended = 0;
     // A process may start another one while it ends.
     for _ in 0..MAX_ROUNDS {
-        let mut held = BTreeMap::new();
-        for (pid, id) in in_netns(ids) {
-            let Ok(process) = PidFd::open(pid) else { continue };
-            // Checked only after the open, as the process id could pass to another process before it.
-            if NetnsId::of_process(pid) == Some(id) && chosen(pid, id) {
-                held.insert(pid, process);
-            }
-        }
+        let held = hold(ids, PidFd::open, &chosen)?;
         if held.is_empty() {
             return Ok(ended);
         }
@@ -113,6 +116,35 @@ pub fn end_in_netns(
         }
     }
     Err(SockError::errno("end the programs in a network namespace", libc::ETIMEDOUT))
+}
+
+/// Opens the chosen processes in the given network namespaces: as many as possible, and at least one if there are any.
+fn hold(
+    ids: &BTreeSet<NetnsId>,
+    open: impl Fn(u32) -> Result<PidFd, SockError>,
+    chosen: impl Fn(u32, NetnsId) -> bool,
+) -> Result<BTreeMap<u32, PidFd>, SockError> {
+    let (mut held, mut failed) = (BTreeMap::new(), None);
+    for (pid, id) in in_netns(ids)? {
+        let process = open(pid);
+        // Checked only after the open, as the process id could pass to another process before it.
+        if NetnsId::of_process(pid) != Some(id) || !chosen(pid, id) {
+            continue;
+        }
+        match process {
+            Ok(process) => {
+                held.insert(pid, process);
+            }
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+            Err(error) => failed = failed.or(Some(error)),
+        }
+    }
+    // Those that are held are ended first, which frees their file descriptors for the others.
+    match failed.filter(|_| held.is_empty()) {
+        // A process that runs and cannot be held, as in a container that forbids it, would be forgotten.
+        Some(error) => Err(error),
+        None => Ok(held),
+    }
 }
 
 fn signal_all(held: &BTreeMap<u32, PidFd>, signal: Signal) -> Result<(), SockError> {
@@ -229,6 +261,7 @@ pub fn first_in_line() -> Result<(), SockError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::RefCell;
     use std::os::unix::process::ExitStatusExt;
     use std::process::{Child, Command};
 
@@ -274,11 +307,58 @@ mod tests {
     fn processes_of_this_namespace_are_found() {
         let mut child = sleeper();
         let here = NetnsId::of_process(std::process::id()).unwrap();
-        let found = in_netns(&BTreeSet::from([here]));
+        let found = in_netns(&BTreeSet::from([here])).unwrap();
         assert_eq!(found.get(&child.id()), Some(&here));
         assert!(!found.contains_key(&std::process::id()), "this one is left out");
-        assert!(in_netns(&BTreeSet::new()).is_empty());
+        assert!(in_netns(&BTreeSet::new()).unwrap().is_empty());
         child.kill().unwrap();
         child.wait().unwrap();
+    }
+
+    /// Regression: a lab went down, and its programs lived on, where a process cannot be opened.
+    #[test]
+    fn a_running_process_that_cannot_be_opened_is_not_forgotten() {
+        let mut child = sleeper();
+        let pid = child.id();
+        let ids = BTreeSet::from([NetnsId::of_process(pid).unwrap()]);
+        let ours = |found: u32, _: NetnsId| found == pid;
+        for errno in [libc::ENOSYS, libc::EPERM, libc::EMFILE, libc::ENFILE, libc::ENOMEM] {
+            let open = |_: u32| Err(SockError::errno("open a process", errno));
+            let error = hold(&ids, open, ours).unwrap_err();
+            assert_eq!(error.raw_os_error(), Some(errno));
+            assert!(hold(&ids, open, |_, _| false).unwrap().is_empty(), "not one of those to end");
+            assert!(hold(&BTreeSet::new(), open, |_, _| true).unwrap().is_empty(), "elsewhere");
+        }
+        let gone = |_: u32| Err(SockError::errno("open a process", libc::ESRCH));
+        assert!(hold(&ids, gone, ours).unwrap().is_empty());
+        assert_eq!(hold(&ids, PidFd::open, ours).unwrap().into_keys().collect::<Vec<_>>(), [pid]);
+        let mut other = sleeper();
+        let one = |found: u32| {
+            if found == pid {
+                PidFd::open(found)
+            } else {
+                Err(SockError::errno("open a process", libc::EMFILE))
+            }
+        };
+        let both = |found: u32, _: NetnsId| found == pid || found == other.id();
+        assert_eq!(
+            hold(&ids, one, both).unwrap().into_keys().collect::<Vec<_>>(),
+            [pid],
+            "the other follows"
+        );
+        other.kill().unwrap();
+        other.wait().unwrap();
+        // It ends before it can be opened, and the kernel has another word for it: Linux before 6.15 says EINVAL
+        // while its id is still that of a group.
+        let end = RefCell::new(&mut child);
+        let late = |found: u32| {
+            if found == pid {
+                let mut child = end.borrow_mut();
+                child.kill().unwrap();
+                child.wait().unwrap();
+            }
+            Err(SockError::errno("open a process", libc::EINVAL))
+        };
+        assert!(hold(&ids, late, ours).unwrap().is_empty());
     }
 }
