@@ -29,7 +29,8 @@ export interface Session {
 export interface Hosts {
   this_host: string;
   known: { target: string; last_run?: string; last_at?: string }[];
-  queue: { waiting: number; running?: string };
+  /** Tests of pages and of clients. `running` is the one of a page, which is measured or being set up. */
+  queue: { waiting: number; measured: number; running?: string };
 }
 
 export type Direction = "download" | "upload";
@@ -62,14 +63,28 @@ export interface RunRow {
 /** What the pages read of a linerate.result/2 document. */
 export interface Result {
   run: {
+    world?: string | null;
     name?: string | null;
     notes?: Record<string, string>;
     target?: string | null;
     started_at?: string | null;
     outcome?: string | null;
     reason?: string | null;
-    spec?: { traffic?: Settings; socket?: Settings; sweep?: Settings | null } | null;
+    spec?: {
+      traffic?: Settings;
+      socket?: Settings;
+      host?: Settings;
+      /** Absent for a stream of data. */
+      transactions?: Settings;
+      sweep?: Settings | null;
+    } | null;
+    /** Its place among runs that were started together. */
+    group?: object;
   };
+  /** The hosts, client first; empty if nothing was connected, and in an imported result. */
+  hosts?: { name: string }[];
+  /** Of the whole run. */
+  caveats?: { kind: string }[];
   flows: {
     name: string;
     direction: Direction;
@@ -84,6 +99,7 @@ export interface Result {
     } | null;
     ceiling?: { bitrate_bps: number; share?: number | null; because: string } | null;
     verdict?: { text: string; cause: string; confidence: string } | null;
+    caveats?: { kind: string }[];
   }[];
 }
 

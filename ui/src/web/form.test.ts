@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Result } from "./api";
+import type { Result, Settings } from "./api";
 import {
   about,
   EMPTY,
@@ -166,6 +166,29 @@ test("neither a sweep nor a run without a specification can be started by the fo
   const spec = { traffic: {} };
   expect(fromResult({ run: { spec, target: "192.0.2.1" }, flows: [] })).toBeDefined();
   expect(fromResult({ run: { spec, target: "192.0.2.1 (iperf3)" }, flows: [] })).toBeUndefined();
+});
+
+test("a run that the form cannot ask for is not started again as another test with its name", () => {
+  const of = (spec: NonNullable<Result["run"]["spec"]>) =>
+    fromResult({ run: { spec, target: "lund-2", name: "rr" }, flows: [] });
+  expect(of({ transactions: { workload: "rr", pipeline: 1, spin: false } })).toBeUndefined();
+  const hosts: Settings[] = [{ affinity: 3 }, { link_bps: 1e9 }, { no_sampling: true }];
+  for (const host of hosts) expect(of({ host })).toBeUndefined();
+  expect(of({ host: {}, traffic: {}, socket: {} })).toBeDefined();
+});
+
+test("a run that ended after some bytes is started again without a time", () => {
+  const again = fromResult({
+    run: { spec: { traffic: { bytes: 1048576, streams: 1, interval_ns: 1e9 } }, target: "lund-2" },
+    flows: [],
+  });
+  expect(again?.time).toBe("");
+  const read = again && fromQuery(new URLSearchParams(toQuery(again).toString()));
+  expect(read).toEqual(again);
+  expect(read && requestOf(read)).toEqual({
+    request: { to: "lund-2", test: { traffic: { streams: 1, bytes: 1048576 }, socket: {} } },
+  });
+  expect(read && [summary(read), about(read)]).toEqual(["1 stream · TCP · download, then upload", undefined]);
 });
 
 test("the settings are said in a line, and how long they take", () => {

@@ -196,17 +196,26 @@ export const hostOf = (target: string | null | undefined): string =>
 /** Settings as the specification of a run has them if nobody asked for anything else. */
 const USUAL: Settings = { interval_ns: 1e9, streams: 1 };
 
+/** Whether somebody asked for anything else than these settings. */
+export const isUnusual = (settings: Settings | undefined, usual: Settings = {}): boolean =>
+  Object.entries(settings ?? {}).some(([name, value]) => (value || name in usual) && value !== usual[name]);
+
+/** Whether a run was started by another tool: its target ends with the name of the tool. */
+export const isOfTool = (target: string | null | undefined): boolean => / \([a-z0-9]+\)$/.test(target ?? "");
+
 /** The form that starts the same test again; undefined if the form cannot start it. */
 export function fromResult(result: Result): Form | undefined {
   const { spec, target, name, notes } = result.run;
-  // The target of another tool's run ends with the name of the tool, and its run was started there.
-  if (!spec || spec.sweep || / \([a-z0-9]+\)$/.test(target ?? "")) return undefined;
+  if (!spec || spec.sweep || isOfTool(target)) return undefined;
+  // The form asks for streams of data, and for no settings of hosts. Another test must not get the name of this one.
+  if (spec.transactions || isUnusual(spec.host)) return undefined;
   const { traffic = {}, socket = {} } = spec;
   const form: Form = { ...EMPTY, to: hostOf(target), name: name ?? "", others: {} };
   form.notes = Object.entries(notes ?? {})
     .map(([key, value]) => `${key}: ${value}`)
     .join("\n");
-  if (typeof traffic.duration_ns === "number") form.time = timeText(traffic.duration_ns);
+  // A test that ends after some bytes has no time, and one without an end has the program's own.
+  form.time = typeof traffic.duration_ns === "number" ? timeText(traffic.duration_ns) : "";
   if (typeof traffic.streams === "number") form.streams = String(traffic.streams);
   if (typeof traffic.rate_bps === "number") form.rate = short(traffic.rate_bps, DECIMAL);
   if (typeof socket.window_bytes === "number") form.window = short(socket.window_bytes, BINARY);
@@ -243,10 +252,17 @@ function short(value: number, sizes: Record<string, number>): string {
   return String(value);
 }
 
+/** Settings that end a test before the program's own time, or let it take longer. */
+const ENDS = ["traffic.bytes", "traffic.blocks", "traffic.until"];
+
+/** How long each direction is measured, as it is typed; empty if something else ends the test. */
+const timeIn = ({ time, others }: Form): string =>
+  time.trim() || (ENDS.some((path) => others[path] !== undefined) ? "" : EMPTY.time);
+
 /** The settings in a few words. */
 export function summary(form: Form): string {
   const streams = form.streams.trim() || EMPTY.streams;
-  const time = form.time.trim() || EMPTY.time;
+  const time = timeIn(form);
   return [
     /^[\d.]+$/.test(time) ? `${time} s` : time,
     streams === "1" ? "1 stream" : `${streams} streams`,
@@ -262,7 +278,7 @@ export function summary(form: Form): string {
 
 /** About how long the test takes, in seconds: its parts one after the other, and what is around them. */
 export function about(form: Form): number | undefined {
-  const ns = timeOf(form.time.trim() || EMPTY.time);
+  const ns = timeOf(timeIn(form));
   if (ns === undefined) return undefined;
   return Math.ceil(((form.directions === "each" ? 2 : 1) * ns) / 1e9) + AROUND_SECONDS;
 }

@@ -54,4 +54,18 @@ test("a series is started again as it was, unless another tool has made it", () 
   });
   expect(fromResult(result("far"))).toBeUndefined();
   expect(fromResult(result("far (netpipe)", { sweep }))).toBeUndefined();
+  // As the program stores what the form has asked for.
+  const traffic = { udp: false, streams: 1, interval_ns: 1e9, no_latency: true };
+  const socket = { no_delay: true, ipv4: false };
+  const stored = { ...sweep, perturb_bytes: 3, order: "ascending" };
+  expect(fromResult(result("far", { sweep: stored, traffic, socket, host: {} }))).toBeDefined();
+  // What the form has no field for.
+  const others: Result["run"]["spec"][] = [
+    { sweep, traffic: { ...traffic, udp: true } },
+    { sweep, socket: { ...socket, window_bytes: 65536 } },
+    { sweep, host: { affinity: 1 } },
+    { sweep: { ...stored, perturb_bytes: 0 } },
+    { sweep: { ...stored, sizes: "1,64" } },
+  ];
+  for (const other of others) expect(fromResult(result("far", other))).toBeUndefined();
 });

@@ -1,7 +1,7 @@
 // The form for a series over message sizes: to the request, and from the result of a run.
 
 import type { Result, Settings, TestRequest } from "./api";
-import { hostOf, sizeOf, timeOf } from "./form";
+import { hostOf, isOfTool, isUnusual, sizeOf, timeOf } from "./form";
 import type { TypedField, Values } from "./typed";
 
 export const MAIN: readonly TypedField[] = [
@@ -78,11 +78,20 @@ export function requestOf(values: Values): { request: SizesRequest } | { errors:
   };
 }
 
+/** Settings as the specification of a series has them: probes would be in its way. */
+const USUAL_TRAFFIC: Settings = { interval_ns: 1e9, streams: 1, no_latency: true };
+/** Settings of a series that have no field, as the program chooses them. */
+const FIXED = { perturb_bytes: 3, order: "ascending", sizes: null, points_per_octave: null, until: null };
+
 /** The values that start the same series again; undefined if the run was none that the form can start. */
 export function fromResult(result: Result): Values | undefined {
   const { spec, target, name } = result.run;
   const sweep = spec?.sweep;
-  if (!sweep || / \([a-z0-9]+\)$/.test(target ?? "")) return undefined;
+  if (!sweep || isOfTool(target)) return undefined;
+  // The form has no field for these. Another series must not get the name of this one.
+  if (isUnusual(spec?.traffic, USUAL_TRAFFIC) || isUnusual(spec?.socket, { no_delay: true }))
+    return undefined;
+  if (isUnusual(spec?.host) || isUnusual(sweep, { ...sweep, ...FIXED })) return undefined;
   const values: Values = { to: hostOf(target) };
   if (name) values.name = name;
   if (sweep.stream) values.mode = "stream";
