@@ -69,3 +69,16 @@ test("an empty archive is said to be one, and an older result is not shown with 
   expect(text()).toContain(NOTHING);
   expect(text()).not.toContain("of only");
 });
+
+test("the title names the host that has measured, not the one of the page", async () => {
+  await openKiosk([{ id: "new", state: "ended" }]);
+  vi.mocked(getRun).mockResolvedValue({
+    id: "new",
+    kind: "test",
+    state: "ended",
+    target: "oslo",
+    result: { run: { target: "oslo" }, hosts: [{ name: "lund-2" }, { name: "oslo" }], flows: [] },
+  });
+  await tell({ waiting: [] });
+  expect(document.querySelector("h1")?.textContent).toBe("lund-2 → oslo");
+});

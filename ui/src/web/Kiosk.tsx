@@ -8,6 +8,7 @@ import { type Live, type LiveFlow, latest, progress, stage } from "./live";
 import { type LivePlan, planStage } from "./livePlan";
 import { useCurrentRuns, useVisitor } from "./load";
 import { newestEnded } from "./runList";
+import { ends } from "./source";
 import { listen, useLostSince } from "./stream";
 import { type Watched, withMessage } from "./watched";
 import { ARROWS, clock, NOTHING, plural, rate, time, when } from "./words";
@@ -104,7 +105,7 @@ function useArchived(currentRuns: CurrentRuns | undefined): { run: string | unde
 
 function title(host: string, run: Run | undefined): string {
   if (!run?.target) return host;
-  return run.kind === "plan" ? `Plan ${run.target}` : `${host} → ${run.target}`;
+  return run.kind === "plan" ? `Plan ${run.target}` : ends(run, host);
 }
 
 /** A plan that runs: what its flows do now. */

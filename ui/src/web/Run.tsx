@@ -10,6 +10,7 @@ import {
   getRun,
   getView,
   liveUrl,
+  type Result,
   type Run,
   type View,
 } from "./api";
@@ -24,6 +25,7 @@ import { asProblem } from "./problem";
 import { navigate, runPath } from "./router";
 import { ShareDialog } from "./Share";
 import { FIELDS, fromResult as sizesOf } from "./sizes";
+import { ends, isFromHere, isOfHere } from "./source";
 import { listen } from "./stream";
 import { Tags } from "./Tags";
 import { Trouble } from "./Trouble";
@@ -213,7 +215,7 @@ const endingOf = ({ problem }: Run): string =>
 function heading(run: Run | undefined, id: string, host: string): string {
   if (!run) return `Run ${id}`;
   if (run.kind === "plan") return `Plan ${run.target ?? id}`;
-  const path = `${host} → ${run.target ?? "…"}`;
+  const path = ends(run, host);
   return run.name ? `${run.name}: ${path}` : path;
 }
 
@@ -230,17 +232,21 @@ function Waiting({ run }: { run: Run }) {
   );
 }
 
+/** The form that starts the same run again from this host; undefined if this host cannot. */
+function addressOfRepeat(result: Result, here: string): string | undefined {
+  if (result.run.target?.endsWith(" (browser)")) return isOfHere(result, here) ? "/?from=browser" : undefined;
+  // Nothing leads from this host into a network that it has emulated.
+  if (!isFromHere(result, here) || (result.run.world ?? "hosts") !== "hosts") return undefined;
+  const sizes = sizesOf(result);
+  if (sizes) return addressOf("/sizes", sizes, FIELDS);
+  const form = fromResult(result);
+  return form && `/?${toQuery(form)}`;
+}
+
 /** What can be done with a finished run. */
 function Actions({ run, onProblem }: { run: Run; onProblem: (error: unknown) => void }) {
-  const { can } = useVisitor();
-  const form = run.result && fromResult(run.result);
-  const wasFromBrowser = run.result?.run.target?.endsWith(" (browser)") === true;
-  const sizes = run.result && sizesOf(run.result);
-  const again = wasFromBrowser
-    ? "/?from=browser"
-    : sizes
-      ? addressOf("/sizes", sizes, FIELDS)
-      : form && `/?${toQuery(form)}`;
+  const { can, session } = useVisitor();
+  const again = run.result && addressOfRepeat(run.result, session.host);
   const dialog = useRef<HTMLDialogElement>(null);
   const [copied, setCopied] = useState("");
   const say = (text: string) => {
