@@ -3,7 +3,7 @@
 import { afterEach, expect, test, vi } from "vitest";
 import { getAgents, getCell, getFleet, getMeshes, getSchedules, getWhy, pauseSchedule } from "./api";
 import { FleetPage } from "./Fleet";
-import type { Fleet, Schedule, Why } from "./fleet";
+import type { Fleet, Mesh, Schedule, Why } from "./fleet";
 import { navigate } from "./router";
 import { closePage, openPage, press, settle, text } from "./testPage";
 
@@ -26,9 +26,9 @@ const schedule = (name: string): Schedule => ({
   paused: false,
 });
 
-async function openFleet(address: string): Promise<void> {
+async function openFleet(address: string, meshes: Mesh[] = []): Promise<void> {
   vi.mocked(getFleet).mockResolvedValue(fleet);
-  vi.mocked(getMeshes).mockResolvedValue({ meshes: [] });
+  vi.mocked(getMeshes).mockResolvedValue({ meshes });
   vi.mocked(getAgents).mockResolvedValue({ agents: [] });
   vi.mocked(getSchedules).mockResolvedValue({ schedules: [schedule("often"), schedule("seldom")], runs: [] });
   vi.mocked(pauseSchedule).mockResolvedValue(undefined);
@@ -67,4 +67,12 @@ test("the runs of one pair are not shown for another one", async () => {
   navigate("/fleet?mesh=all&from=two&to=one");
   await settle();
   expect(text()).not.toContain("No runs yet.");
+});
+
+test("an impossible rate is marked in the grid", async () => {
+  const cell = { from: "one", to: "two", state: "finished", result: { cause: "impossible" }, alarms: [] };
+  await openFleet("/fleet", [{ mesh: "all", hosts: ["one", "two"], cells: [cell] }]);
+  const link = document.querySelector("table.mesh a");
+  expect(link?.textContent).toBe("⚠ impossible");
+  expect(link?.getAttribute("aria-label")).toBe("one to two: the measured rate is impossible");
 });

@@ -16,6 +16,7 @@ import {
   type Agent,
   type Alarm,
   type CalendarRun,
+  isImpossible,
   type Mesh,
   mark,
   obstacle,
@@ -26,7 +27,7 @@ import {
 import { useLoad, useProblem, useVisitor } from "./load";
 import { NewSchedule } from "./NewSchedule";
 import { navigate, runPath, useAddress } from "./router";
-import { NOTHING, plural, rate, when, words } from "./words";
+import { flowRate, IMPOSSIBLE, NOTHING, plural, when, words } from "./words";
 
 /** How often the page asks again, milliseconds. */
 const REFRESH_MS = 10_000;
@@ -169,7 +170,7 @@ function Grid({ mesh }: { mesh: Mesh }) {
                     <td key={to} class={mark(cell)}>
                       <a href={`/fleet?${address}`} title={sentence(cell)} aria-label={sentence(cell)}>
                         {MARKS[mark(cell)]}
-                        {cell.short ?? NOTHING}
+                        {isImpossible(cell) ? IMPOSSIBLE : (cell.short ?? NOTHING)}
                       </a>
                     </td>
                   );
@@ -230,7 +231,9 @@ function RunTable({
             <tr key={run.run}>
               <td>{run.result ? <a href={runPath(run.run)}>{when(run.starts)}</a> : when(run.starts)}</td>
               <td>{words(run.state)}</td>
-              <td class="number">{rate(run.result?.goodput_bps)}</td>
+              <td class="number">
+                {flowRate({ bitrate_bps: run.result?.goodput_bps, cause: run.result?.cause })}
+              </td>
               <td>{run.reason ?? (run.confirms ? "second test" : words(run.result?.cause ?? ""))}</td>
               {actions && <td>{actions(run)}</td>}
             </tr>

@@ -112,3 +112,15 @@ test("a filter takes effect at once when its field is left", async () => {
   field("name").dispatchEvent(new Event("change"));
   expect(address()).toBe("/history?name=lab");
 });
+
+test("an impossible rate is not listed like a good one", async () => {
+  await openHistory(0);
+  const flows = [
+    { name: "download", direction: "download", bitrate_bps: 12e9, cause: "impossible" },
+    { name: "upload", direction: "upload", bitrate_bps: 941e6, cause: "link" },
+  ] as const;
+  vi.mocked(getRuns).mockResolvedValue({ runs: [{ ...run(1), flows: [...flows] }] });
+  await tell({ waiting: [], latest: "id-1" });
+  const cells = [...document.querySelectorAll("td.number")].map((cell) => cell.textContent);
+  expect(cells).toEqual(["impossible", "941.0 Mb/s"]);
+});

@@ -7,7 +7,7 @@ import { useCurrentRuns, useLoad, useProblem } from "./load";
 import { comparePath, here, navigate, runPath, useAddress } from "./router";
 import { asLong, type RunList, withFirstPage, withNextPage } from "./runList";
 import { TagList } from "./Tags";
-import { CAUSES, NOTHING, rate, WORLDS, when, words } from "./words";
+import { CAUSES, flowRate, NOTHING, WORLDS, when, words } from "./words";
 
 const PAGE = "50";
 const FILTERS = ["target", "name", "verdict", "world", "tag", "since", "until"] as const;
@@ -293,7 +293,7 @@ function Verdict({ run }: { run: RunRow }) {
 
 function rateOf(run: RunRow, direction: "download" | "upload"): string {
   const rates = (run.flows ?? []).filter((flow) => flow.direction === direction);
-  return rates.length > 0 ? rates.map((flow) => rate(flow.bitrate_bps)).join(", ") : NOTHING;
+  return rates.length > 0 ? rates.map(flowRate).join(", ") : NOTHING;
 }
 
 const remove = (selection: Selection, id: string): Selection => ({

@@ -24,7 +24,7 @@ import { browserPort, useCurrentRuns, useLoad, useProblem, useVisitor } from "./
 import { asProblem } from "./problem";
 import { here, navigate, replaceAddress, runPath } from "./router";
 import { Trouble } from "./Trouble";
-import { ARROWS, NOTHING, plural, rate, when, words } from "./words";
+import { ARROWS, flowRate, IMPOSSIBLE, NOTHING, plural, when, words } from "./words";
 
 /** What the server calls itself as the other end. */
 const THIS_HOST = "this host";
@@ -389,12 +389,12 @@ function Recent({ runs }: { runs: RunRow[] | undefined }) {
 function rates(run: RunRow): string {
   if (run.state === "waiting" || run.state === "running") return run.state;
   const known = (run.flows ?? []).filter(
-    (flow) => flow.bitrate_bps !== undefined && flow.bitrate_bps !== null,
+    (flow) => (flow.bitrate_bps !== undefined && flow.bitrate_bps !== null) || flow.cause === IMPOSSIBLE,
   );
   if (known.length === 0) return NOTHING;
   return known
     .slice(0, 2)
-    .map((flow) => `${ARROWS[flow.direction]} ${rate(flow.bitrate_bps)}`)
+    .map((flow) => `${ARROWS[flow.direction]} ${flowRate(flow)}`)
     .join("  ");
 }
 

@@ -3,7 +3,7 @@
 import { span } from "../units";
 import { timeOf } from "./form";
 import type { TypedField, Values } from "./typed";
-import { when, words } from "./words";
+import { IMPOSSIBLE, when, words } from "./words";
 
 export interface Alarm {
   kind: string;
@@ -135,9 +135,13 @@ export interface Why {
   last?: CalendarRun;
 }
 
+/** Whether more data arrived than possible. */
+export const isImpossible = ({ result }: Cell): boolean => result?.cause === IMPOSSIBLE;
+
 /** How a cell of the grid looks: its mark is also a word, so that colour is never the only sign. */
 export function mark(cell: Cell): "alarm" | "stale" | "good" | "none" {
   if (cell.alarms.length > 0) return "alarm";
+  if (isImpossible(cell)) return "alarm";
   if (cell.state !== undefined && cell.state !== "finished") return "stale";
   return cell.result ? "good" : "none";
 }
@@ -145,12 +149,18 @@ export function mark(cell: Cell): "alarm" | "stale" | "good" | "none" {
 /** What a screen reader says of a cell, and its tooltip. */
 export function sentence(cell: Cell): string {
   const pair = `${cell.from} to ${cell.to}`;
+  if (isImpossible(cell)) return `${pair}: the measured rate is impossible${whyOf(cell)}`;
   const rate = cell.short ? `${cell.short}b/s` : "no result yet";
   const measured = cell.measured ? `, measured ${when(cell.measured)}` : "";
   const cause = cell.result?.cause ? `, limited by ${words(cell.result.cause)}` : "";
-  const trouble =
-    cell.alarms[0]?.text ?? (mark(cell) === "stale" ? `${words(cell.state ?? "")}: ${cell.reason}` : "");
-  return `${pair}: ${rate}${measured}${cause}${trouble ? `. ${trouble}` : ""}`;
+  return `${pair}: ${rate}${measured}${cause}${whyOf(cell)}`;
+}
+
+/** What needs attention, as a further sentence. */
+function whyOf(cell: Cell): string {
+  const hasFailed = cell.state !== undefined && cell.state !== "finished";
+  const trouble = cell.alarms[0]?.text ?? (hasFailed ? `${words(cell.state ?? "")}: ${cell.reason}` : "");
+  return trouble ? `. ${trouble}` : "";
 }
 
 const LONG_UNITS = [

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { CAUSES, parts, when, words } from "./words";
+import { CAUSES, flowRate, parts, when, words } from "./words";
 
 test("the filter has every cause that a verdict may have, and no other", () => {
   const file = new URL("../../../docs/reference/result.schema.json", import.meta.url);
@@ -24,4 +24,10 @@ test("a time of today is without its day", () => {
   expect(when("2026-11-25T21:05:00", now)).toBe("21:05");
   expect(when("2026-11-24T21:05:00", now)).toBe("2026-11-24 21:05");
   expect(when("not a time", now)).toBe("not a time");
+});
+
+test("a rate that cannot be true is not shown as one", () => {
+  expect(flowRate({ bitrate_bps: 941e6, cause: "link" })).toBe("941.0 Mb/s");
+  expect(flowRate({ bitrate_bps: 941e6, cause: "impossible" })).toBe("impossible");
+  expect(flowRate({})).toBe("—");
 });

@@ -8,6 +8,18 @@ export const NOTHING = "—";
 export const rate = (bps: number | null | undefined) =>
   bps === null || bps === undefined ? NOTHING : bitrate(bps);
 
+/** The cause of a verdict on a figure that cannot be true. */
+export const IMPOSSIBLE = "impossible";
+
+/** The rate of a flow, as far as it can be true: one that is not possible must not look like one that is. */
+export const flowRate = ({
+  bitrate_bps,
+  cause,
+}: {
+  bitrate_bps?: number | undefined;
+  cause?: string | undefined;
+}) => (cause === IMPOSSIBLE ? IMPOSSIBLE : rate(bitrate_bps));
+
 export const time = (ns: number | null | undefined) =>
   ns === null || ns === undefined ? NOTHING : span(Math.round(ns));
 
@@ -65,7 +77,7 @@ export const CAUSES = [
   "ecn",
   "return_path",
   "host_busy",
-  "impossible",
+  IMPOSSIBLE,
   "invalid",
   "unknown",
 ];
