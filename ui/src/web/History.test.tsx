@@ -113,6 +113,15 @@ test("a filter takes effect at once when its field is left", async () => {
   expect(address()).toBe("/history?name=lab");
 });
 
+test("the filters for days take whole days of the visitor, the last one included", async () => {
+  await openHistory(60, "/history?since=2026-05-01&until=2026-05-02");
+  const [query] = vi.mocked(getRuns).mock.lastCall ?? [];
+  const at = (text: string) => new Date(text).toISOString();
+  expect(query?.get("since")).toBe(at("2026-05-01T00:00:00"));
+  expect(query?.get("until")).toBe(at("2026-05-03T00:00:00"));
+  expect(value("until")).toBe("2026-05-02");
+});
+
 test("an impossible rate is not listed like a good one", async () => {
   await openHistory(0);
   const flows = [

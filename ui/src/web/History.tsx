@@ -7,11 +7,13 @@ import { useCurrentRuns, useLoad, useProblem } from "./load";
 import { comparePath, here, navigate, runPath, useAddress } from "./router";
 import { asLong, type RunList, withFirstPage, withNextPage } from "./runList";
 import { TagList } from "./Tags";
-import { CAUSES, flowRate, NOTHING, WORLDS, when, words } from "./words";
+import { beginning, CAUSES, flowRate, NOTHING, WORLDS, when, words } from "./words";
 
 const PAGE = "50";
 const FILTERS = ["target", "name", "verdict", "world", "tag", "since", "until"] as const;
 type Filter = (typeof FILTERS)[number];
+/** Filters that have a day: how many days later than its beginning they take effect. */
+const DAYS: Partial<Record<Filter, number>> = { since: 0, until: 1 };
 
 /** The groups of a comparison, as the address has them. */
 interface Selection {
@@ -25,7 +27,8 @@ export function HistoryPage() {
   const query = new URLSearchParams({ limit: PAGE });
   for (const filter of FILTERS) {
     const value = searchParams.get(filter);
-    if (value) query.set(filter, value);
+    // The server's host may be in another time zone than the visitor, and "until" a day includes it.
+    if (value) query.set(filter, DAYS[filter] === undefined ? value : beginning(value, DAYS[filter]));
   }
   const filtered = query.size > 1;
   const asked = String(query);

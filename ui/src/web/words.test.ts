@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { CAUSES, flowRate, parts, when, words } from "./words";
+import { beginning, CAUSES, flowRate, parts, when, words } from "./words";
 
 test("the filter has every cause that a verdict may have, and no other", () => {
   const file = new URL("../../../docs/reference/result.schema.json", import.meta.url);
@@ -30,4 +30,11 @@ test("a rate that cannot be true is not shown as one", () => {
   expect(flowRate({ bitrate_bps: 941e6, cause: "link" })).toBe("941.0 Mb/s");
   expect(flowRate({ bitrate_bps: 941e6, cause: "impossible" })).toBe("impossible");
   expect(flowRate({})).toBe("—");
+});
+
+test("a day begins at midnight where the visitor is", () => {
+  const at = (text: string) => new Date(text).toISOString();
+  expect(beginning("2026-05-31")).toBe(at("2026-05-31T00:00:00"));
+  expect(beginning("2026-05-31", 1)).toBe(at("2026-06-01T00:00:00"));
+  expect(beginning("2026-05-31T12:00:00+02:00", 1)).toBe("2026-05-31T12:00:00+02:00");
 });

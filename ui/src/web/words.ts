@@ -46,6 +46,15 @@ export function when(at: string, now = new Date()): string {
   return date.toDateString() === now.toDateString() ? hours : `${day} ${hours}`;
 }
 
+/**
+ * The moment at which a day, as fields for days have it, begins here, or a day some days later; another text as it is.
+ */
+export function beginning(day: string, later = 0): string {
+  const [, year, month, date] = /^(\d{4})-(\d{2})-(\d{2})$/.exec(day) ?? [];
+  if (date === undefined) return day;
+  return new Date(Number(year), Number(month) - 1, Number(date) + later).toISOString();
+}
+
 /** A name of the program as words: "sender_window" is "sender window". */
 export const words = (name: string) => name.replaceAll("_", " ");
 
