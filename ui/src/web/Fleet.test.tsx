@@ -4,6 +4,7 @@ import { afterEach, expect, test, vi } from "vitest";
 import { getAgents, getCell, getFleet, getMeshes, getSchedules, getWhy, pauseSchedule } from "./api";
 import { FleetPage } from "./Fleet";
 import type { Fleet, Mesh, Schedule, Why } from "./fleet";
+import { Problem } from "./problem";
 import { navigate } from "./router";
 import { closePage, openPage, press, settle, text } from "./testPage";
 
@@ -67,6 +68,20 @@ test("the runs of one pair are not shown for another one", async () => {
   navigate("/fleet?mesh=all&from=two&to=one");
   await settle();
   expect(text()).not.toContain("No runs yet.");
+});
+
+test("a page that nobody answers any more says so, and how old it is", async () => {
+  await openFleet("/fleet");
+  vi.setSystemTime(new Date("2026-11-30T12:00:00"));
+  await vi.advanceTimersByTimeAsync(15_000);
+  expect(text()).toContain("No alarms.");
+  vi.mocked(getFleet).mockRejectedValue(new Problem(0, { detail: "The server does not answer." }));
+  await vi.advanceTimersByTimeAsync(25_000);
+  expect(text()).toContain("No alarms.");
+  expect(text()).toMatch(/The server does not answer\. What is shown is of 12:00:[01]\d\./);
+  vi.mocked(getFleet).mockResolvedValue(fleet);
+  await vi.advanceTimersByTimeAsync(25_000);
+  expect(text()).not.toContain("does not answer");
 });
 
 test("an impossible rate is marked in the grid", async () => {

@@ -24,9 +24,10 @@ import {
   type Schedule,
   sentence,
 } from "./fleet";
-import { useLoad, useProblem, useVisitor } from "./load";
+import { useLoad, usePolled, useProblem, useVisitor } from "./load";
 import { NewSchedule } from "./NewSchedule";
 import { navigate, runPath, useAddress } from "./router";
+import { Trouble } from "./Trouble";
 import { flowRate, IMPOSSIBLE, NOTHING, plural, when, words } from "./words";
 
 /** How often the page asks again, milliseconds. */
@@ -42,20 +43,18 @@ async function getAll() {
 }
 
 export function FleetPage() {
-  const [round, setRound] = useState(0);
-  const { value, problem } = useLoad(`${round}`, getAll);
-  const none = problem?.status === 404;
+  const { value, at, problem, reload, round } = usePolled("fleet", getAll, REFRESH_MS);
   useEffect(() => {
     document.title = "Fleet · linerate";
   }, []);
-  useEffect(() => {
-    // After the answer: a slow server is not asked again before it has answered.
-    if (none || (!value && !problem)) return;
-    const timer = setTimeout(() => setRound((round) => round + 1), REFRESH_MS);
-    return () => clearTimeout(timer);
-  }, [none, value, problem]);
-  if (none) return <NoFleet />;
-  if (value) return <Overview all={value} round={round} onChange={() => setRound((round) => round + 1)} />;
+  if (problem?.status === 404) return <NoFleet />;
+  if (value)
+    return (
+      <>
+        <Trouble problem={problem} shown={at} />
+        <Overview all={value} round={round} onChange={reload} />
+      </>
+    );
   if (!problem) return <p role="status">Loading…</p>;
   return (
     <>

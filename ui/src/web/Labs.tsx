@@ -3,7 +3,7 @@
 import { useEffect } from "preact/hooks";
 import { getLabs } from "./api";
 import { LiveLab } from "./LabView";
-import { useLoad, useVisitor } from "./load";
+import { usePolled, useVisitor } from "./load";
 import { labPath, navigate } from "./router";
 import { Trouble } from "./Trouble";
 
@@ -12,17 +12,8 @@ const RELOAD_MS = 5000;
 
 export function LabsPage({ name }: { name?: string }) {
   const { session } = useVisitor();
-  const { value, problem, reload } = useLoad("labs", getLabs);
-  // Networks come and go. A slow server is not asked again before it has answered: its answer would not count.
-  useEffect(() => {
-    if (!value && !problem) return;
-    let timer = setTimeout(again, RELOAD_MS);
-    function again() {
-      if (document.hidden) timer = setTimeout(again, RELOAD_MS);
-      else reload();
-    }
-    return () => clearTimeout(timer);
-  }, [value, problem, reload]);
+  // Networks come and go.
+  const { value, at, problem } = usePolled("labs", getLabs, RELOAD_MS);
   const labs = value?.labs ?? [];
   const only = labs.length === 1 ? labs[0]?.name : undefined;
   useEffect(() => {
@@ -40,7 +31,7 @@ export function LabsPage({ name }: { name?: string }) {
           ? `Networks of hosts, switches and cables that ${session.host} emulates.`
           : `${session.host} emulates it. Each direction of a link has a port with a queue.`}
       </p>
-      <Trouble problem={problem} />
+      <Trouble problem={problem} shown={at} />
       {labs.length > 1 && (
         <ul class="choice">
           {labs.map((lab) => (

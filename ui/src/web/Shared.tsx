@@ -14,6 +14,9 @@ import { asProblem, type Problem } from "./problem";
 import { Menu } from "./Run";
 import { Document, hasHeading } from "./View";
 
+/** How often a run that has not ended is asked for. */
+const REFRESH_MS = 5000;
+
 export function SharedPage({ link }: { link: SharedLink }) {
   const [run, setRun] = useState<Run>();
   const [view, setView] = useState<View>();
@@ -24,16 +27,34 @@ export function SharedPage({ link }: { link: SharedLink }) {
     setRun(undefined);
     setView(undefined);
     setProblem(undefined);
-    const load = async () => {
-      const run = await getSharedRun({ id, secret });
-      if (wanted) setRun(run);
-      if (run.state !== "ended" && run.state !== "unfinished") return;
-      const view = await getSharedView({ id, secret });
-      if (wanted) setView(view);
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const again = () => {
+      if (wanted) timer = setTimeout(() => (document.hidden ? again() : void load()), REFRESH_MS);
     };
-    load().catch((error) => wanted && setProblem(asProblem(error)));
+    const load = async () => {
+      // The result of a run is archived a moment after its end.
+      let awaited = false;
+      try {
+        const run = await getSharedRun({ id, secret });
+        if (!wanted) return;
+        setRun(run);
+        setProblem(undefined);
+        if (run.state !== "ended" && run.state !== "unfinished") return again();
+        awaited = run.problem === undefined;
+        const view = await getSharedView({ id, secret });
+        if (wanted) setView(view);
+      } catch (error) {
+        if (!wanted) return;
+        const problem = asProblem(error);
+        setProblem(problem);
+        // A link that is not valid stays so.
+        if (awaited || problem.status !== 404) again();
+      }
+    };
+    void load();
     return () => {
       wanted = false;
+      clearTimeout(timer);
     };
   }, [id, secret]);
   const title = view?.title ?? `Run ${id}`;

@@ -20,7 +20,7 @@ import {
   TRANSPORTS,
   toQuery,
 } from "./form";
-import { browserPort, useCurrentRuns, useLoad, useProblem, useVisitor } from "./load";
+import { browserPort, useCurrentRuns, useLoad, usePolled, useProblem, useVisitor } from "./load";
 import { asProblem } from "./problem";
 import { here, navigate, replaceAddress, runPath } from "./router";
 import { Trouble } from "./Trouble";
@@ -29,6 +29,8 @@ import { ARROWS, flowRate, IMPOSSIBLE, NOTHING, plural, when, words } from "./wo
 /** What the server calls itself as the other end. */
 const THIS_HOST = "this host";
 const RECENT = "5";
+/** How often the queue is read. */
+const REFRESH_MS = 10_000;
 
 /** Fields that are folded away. */
 const FOLDED: Field[] = [
@@ -96,6 +98,7 @@ function Forms({ onBrowserTest }: { onBrowserTest: (settings: BrowserSettings) =
         )}
         {!offersBrowser && <NoBrowserTest />}
       </div>
+      <Trouble problem={recent.problem} shown={recent.at} />
       <Recent runs={recent.value?.runs} />
     </>
   );
@@ -157,7 +160,8 @@ function Ends({ fromBrowser, host, onChange }: EndsProps) {
 
 function HostFields({ currentRuns }: { currentRuns: CurrentRuns | undefined }) {
   const { session } = useVisitor();
-  const hosts = useLoad(JSON.stringify(currentRuns ?? null), getHosts);
+  // Clients of the server come and go without a change of the runs of pages.
+  const hosts = usePolled(JSON.stringify(currentRuns ?? null), getHosts, REFRESH_MS);
   const [form, setForm] = useState<Form>(() => fromQuery(query()));
   const [errors, setErrors] = useState<Errors>({});
   const [problem, setProblem] = useProblem();
@@ -255,7 +259,7 @@ function HostFields({ currentRuns }: { currentRuns: CurrentRuns | undefined }) {
       <Trouble problem={problem} />
       <p class="faint">
         {seconds !== undefined && `About ${plural(seconds, "second")}. `}
-        {hosts.value && queue(hosts.value.queue)}
+        {hosts.value && !hosts.problem && queue(hosts.value.queue)}
       </p>
       <details open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
         <summary>

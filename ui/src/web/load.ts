@@ -49,11 +49,17 @@ export function useProblem(): [Problem | undefined, (error: unknown) => void] {
   return [problem, set];
 }
 
-/** The answer of `get`, again whenever `key` changes or `reload` is called; the old one stays until then. */
+/**
+ * The answer of `get`, again whenever `key` changes or `reload` is called; the old one stays until then, and also if
+ * there is a problem. `at` is when it came.
+ */
 export function useLoad<T>(key: string, get: () => Promise<T>) {
   const [value, setValue] = useState<T>();
+  const [at, setAt] = useState<Date>();
   const [problem, setProblem] = useProblem();
   const [round, setRound] = useState(0);
+  // Answers and problems so far.
+  const [settled, setSettled] = useState(0);
   const latest = useRef(get);
   latest.current = get;
   useEffect(() => {
@@ -62,16 +68,39 @@ export function useLoad<T>(key: string, get: () => Promise<T>) {
       (value) => {
         if (!wanted) return;
         setValue(value);
+        setAt(new Date());
         setProblem(undefined);
+        setSettled((settled) => settled + 1);
       },
-      (error) => wanted && setProblem(error),
+      (error) => {
+        if (!wanted) return;
+        setProblem(error);
+        setSettled((settled) => settled + 1);
+      },
     );
     return () => {
       wanted = false;
     };
   }, [key, round]);
   const reload = useCallback(() => setRound((round) => round + 1), []);
-  return { value, problem, reload };
+  return { value, at, problem, reload, round, settled };
+}
+
+/** The same, asked again after each pause of this length, ms, while the page is visible. */
+export function usePolled<T>(key: string, get: () => Promise<T>, pause: number) {
+  const loaded = useLoad(key, get);
+  const { settled, reload } = loaded;
+  useEffect(() => {
+    // A slow server is not asked again before it has answered: its answer would not count.
+    if (settled === 0) return;
+    let timer = setTimeout(again, pause);
+    function again() {
+      if (document.hidden) timer = setTimeout(again, pause);
+      else reload();
+    }
+    return () => clearTimeout(timer);
+  }, [settled, reload]);
+  return loaded;
 }
 
 /** What runs, what waits, and what ended last; undefined until the server has said it. */
