@@ -511,7 +511,7 @@ async function api(request, answer, path, query) {
     return json({
       this_host: HOST,
       known,
-      queue: { waiting: waiting.length, ...(running ? { running } : {}) },
+      queue: { waiting: waiting.length, measured: running ? 1 : 0, ...(running ? { running } : {}) },
     });
   }
   if (path === "/labs") return json(labs());

@@ -1,7 +1,7 @@
 // The first page: which two ends, and one button.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { type CurrentRuns, getHosts, getRuns, type RunRow, startRun } from "./api";
+import { type CurrentRuns, getHosts, getRuns, type Hosts, type RunRow, startRun } from "./api";
 import { BrowserFields } from "./BrowserFields";
 import { BrowserRun } from "./BrowserRun";
 import { type BrowserSettings, fromBrowserQuery, isFromBrowser, toBrowserQuery } from "./browserForm";
@@ -353,9 +353,13 @@ function HostFields({ currentRuns }: { currentRuns: CurrentRuns | undefined }) {
   );
 }
 
-function queue({ waiting, running }: { waiting: number; running?: string }): string {
-  const before = waiting + (running ? 1 : 0);
-  return before === 0 ? "It starts at once." : `${plural(before, "test")} before you.`;
+/** When a test would start. One of a page that is being set up is not measured yet. */
+export function queue({ waiting, measured, running }: Hosts["queue"]): string {
+  const current = Math.max(measured, running ? 1 : 0);
+  if (waiting + current === 0) return "It starts at once.";
+  // A server with --policy shared measures its clients at the same time, so they need not be before anybody.
+  if (waiting === 0 && !running) return `This host measures ${plural(current, "client")} now.`;
+  return `${plural(waiting + current, "test")} before you.`;
 }
 
 /** The last runs, a line each. */
