@@ -17,6 +17,15 @@ use crate::selection::SelectedRuns;
 /// The event logs of the runs in a result file.
 pub type ResultFileLogs = Result<Vec<Vec<Event>>, Box<dyn Error + Send + Sync>>;
 
+/// How much may be read for a comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ComparisonLimits {
+    /// Most runs of one configuration, also those with its name that were not completed.
+    pub runs: u32,
+    /// Most events of all runs together. The run that exceeds it is read first.
+    pub events: usize,
+}
+
 /// Which configurations to compare, and by which quantities.
 pub struct CompareRequest<'a> {
     /// Runs in the archive, or result files. The first one is the base. Repeats of one configuration are
@@ -31,6 +40,8 @@ pub struct CompareRequest<'a> {
     pub archive: OpenArchive<'a>,
     /// Reads a file with results; absent if only the archive is searched.
     pub read_file: Option<&'a dyn Fn(&Path) -> ResultFileLogs>,
+    /// How much is read; absent for everything that `runs` selects.
+    pub limits: Option<ComparisonLimits>,
 }
 
 /// Why nothing is compared.
@@ -78,6 +89,22 @@ pub enum CompareError {
     /// No run is given for a configuration.
     #[error("'{0}' names no run; give one or more runs after the =")]
     NoRun(String),
+    /// A configuration has too many runs. One name may select all runs of a schedule since its first day.
+    #[error(
+        "'{name}' selects more than {limit} runs; give the ids of at most {limit} runs, such as the newest"
+    )]
+    TooManyRuns {
+        /// Its name.
+        name: String,
+        /// Most runs that it may have.
+        limit: u32,
+    },
+    /// The logs of the runs are too long.
+    #[error("the logs of these runs have more than {limit} events; compare fewer runs, or shorter ones")]
+    TooManyEvents {
+        /// Most events that they may have together.
+        limit: usize,
+    },
     /// Nothing was measured with a configuration.
     #[error("{0}: the run has no results")]
     NoResults(String),
@@ -100,6 +127,8 @@ impl CompareError {
             | Self::OnlyOne
             | Self::OnBothSides { .. }
             | Self::NoRun(_)
+            | Self::TooManyRuns { .. }
+            | Self::TooManyEvents { .. }
             | Self::PlanAmongRepeats(_) => true,
             Self::File { .. }
             | Self::NotCompleted(_)
@@ -117,7 +146,8 @@ impl CompareRequest<'_> {
     /// The request is wrong, or a configuration cannot be loaded or has no results.
     pub fn compare(&self) -> Result<Compared, CompareError> {
         let wanted = quantities(self.quantities)?;
-        let mut loader = Loader { request: self, archive: None, sides: Vec::new(), left_out: Vec::new() };
+        let mut loader =
+            Loader { request: self, archive: None, events_read: 0, sides: Vec::new(), left_out: Vec::new() };
         let (mut all, pairing) = match self.axis {
             Some(axis) => {
                 let [plan] = self.runs else { return Err(CompareError::AxisOfSeveralRuns) };
@@ -148,9 +178,37 @@ impl CompareRequest<'_> {
 struct Loader<'a> {
     request: &'a CompareRequest<'a>,
     archive: Option<Box<dyn Store>>,
+    /// Events of the archived runs so far.
+    events_read: usize,
     /// The configurations so far: their names, and the ids of their runs.
     sides: Vec<(String, BTreeSet<String>)>,
     left_out: Vec<LeftOutRuns>,
+}
+
+/// A configuration that is being loaded. Logs are long, so each is dropped before the next one is read.
+struct LoadedSide {
+    candidate: Candidate,
+    /// The plan among the logs, if there is one.
+    plan: Option<PlanRecord>,
+    /// Number of logs.
+    logs: usize,
+    /// The archived runs.
+    ids: BTreeSet<String>,
+}
+
+impl LoadedSide {
+    fn new(name: &str) -> Self {
+        let candidate = Candidate::without_runs(name.to_owned());
+        Self { candidate, plan: None, logs: 0, ids: BTreeSet::new() }
+    }
+
+    fn add(&mut self, log: &[Event]) {
+        self.logs += 1;
+        match PlanRecord::of_log(log) {
+            Some(plan) => self.plan = Some(plan),
+            None => self.candidate.add_run(&RunRecord::fold(log)),
+        }
+    }
 }
 
 impl Loader<'_> {
@@ -167,51 +225,56 @@ impl Loader<'_> {
             Some((name, list)) if !name.contains(['/', ',']) => (name, list),
             _ => (typed, typed),
         };
-        let mut logs: Vec<Vec<Event>> = Vec::new();
-        let mut ids = BTreeSet::new();
+        let mut side = LoadedSide::new(name);
         for one in list.split(',').map(str::trim).filter(|one| !one.is_empty()) {
             if let Some(read_file) = self.request.read_file
                 && Path::new(one).is_file()
             {
                 let read = read_file(Path::new(one));
-                logs.extend(read.map_err(|error| CompareError::File { name: one.to_owned(), error })?);
+                let logs = read.map_err(|error| CompareError::File { name: one.to_owned(), error })?;
+                logs.iter().for_each(|log| side.add(log));
             } else {
-                logs.extend(self.archived(one, &mut ids)?);
+                self.add_archived(one, &mut side)?;
             }
         }
         if list.split(',').all(|one| one.trim().is_empty()) {
             return Err(CompareError::NoRun(typed.to_owned()));
         }
         for (other, known) in &self.sides {
-            if let Some(run) = ids.intersection(known).next() {
+            if let Some(run) = side.ids.intersection(known).next() {
                 let (run, base) = (run.clone(), other.clone());
                 return Err(CompareError::OnBothSides { run, base, other: name.to_owned() });
             }
         }
-        self.sides.push((name.to_owned(), ids));
-        let plans: Vec<PlanRecord> = logs.iter().filter_map(|log| PlanRecord::of_log(log)).collect();
-        match &plans[..] {
-            [] => {
-                let runs: Vec<RunRecord> = logs.iter().map(Vec::as_slice).map(RunRecord::fold).collect();
-                Ok(Candidate::of_runs(name.to_owned(), &runs))
+        self.sides.push((name.to_owned(), side.ids));
+        match side.plan {
+            None => Ok(side.candidate),
+            Some(plan) if side.logs == 1 => {
+                let runs = self.samples(&plan)?;
+                Ok(Candidate::of_plan(name.to_owned(), &plan, &runs))
             }
-            [plan] if logs.len() == 1 => {
-                let runs = self.samples(plan)?;
-                Ok(Candidate::of_plan(name.to_owned(), plan, &runs))
-            }
-            _ => Err(CompareError::PlanAmongRepeats(typed.to_owned())),
+            Some(_) => Err(CompareError::PlanAmongRepeats(typed.to_owned())),
         }
     }
 
-    /// The logs of the runs that a word selects, in the order in which they were measured, which the test for
-    /// independence needs. Of runs that share a name only those that were completed are repeats. Each run is a repeat
-    /// once, however often it is named.
-    fn archived(&mut self, typed: &str, ids: &mut BTreeSet<String>) -> Result<Vec<Vec<Event>>, CompareError> {
-        let archive = self.archive()?;
-        let selected = match SelectedRuns::of(typed, archive)? {
+    /// Adds the runs that a word selects, in the order in which they were measured, which the test for independence
+    /// needs. Of runs that share a name only those that were completed are repeats. Each run is a repeat once, however
+    /// often it is named.
+    fn add_archived(&mut self, typed: &str, side: &mut LoadedSide) -> Result<(), CompareError> {
+        let limits = self.request.limits;
+        let check_number = |name: &str, runs: usize| match limits {
+            Some(ComparisonLimits { runs: limit, .. }) if runs > limit as usize => {
+                Err(CompareError::TooManyRuns { name: name.to_owned(), limit })
+            }
+            _ => Ok(()),
+        };
+        // One more than the limit shows that there are too many.
+        let newest = limits.map(|limits| limits.runs.saturating_add(1));
+        let selected = match SelectedRuns::of(typed, self.archive()?, newest)? {
             SelectedRuns::Id(run) => vec![run],
             SelectedRuns::Named(runs) => {
                 let all = runs.len();
+                check_number(typed, all)?;
                 let completed = runs.into_iter().filter(|run| run.outcome == Some(Outcome::Completed));
                 let completed: Vec<String> = completed.map(|run| run.id.into_string()).collect();
                 if completed.is_empty() {
@@ -224,9 +287,18 @@ impl Loader<'_> {
                 completed
             }
         };
-        let archive = self.archive()?;
-        let fresh = selected.into_iter().filter(|run| ids.insert(run.clone()));
-        Ok(fresh.map(|run| archive.events(&run)).collect::<Result<_, _>>()?)
+        let fresh: Vec<String> = selected.into_iter().filter(|run| side.ids.insert(run.clone())).collect();
+        check_number(&side.candidate.name, side.ids.len())?;
+        for run in fresh {
+            let log = self.archive()?.events(&run)?;
+            self.events_read = self.events_read.saturating_add(log.len());
+            if let Some(limit) = limits.map(|limits| limits.events).filter(|limit| self.events_read > *limit)
+            {
+                return Err(CompareError::TooManyEvents { limit });
+            }
+            side.add(&log);
+        }
+        Ok(())
     }
 
     /// One run for each flow, for the properties of hosts and settings.
@@ -242,6 +314,10 @@ impl Loader<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linerate_archive::{Archive, EventStore};
+    use linerate_model::flow::FlowId;
+    use linerate_model::{Body, Direction, FlowPlan, RunLabels, Side, Tally, Transport};
+    use linerate_units::{Bitrate, Timestamp};
 
     fn compare(runs: &[&str], axis: Option<&str>, quantities: &[&str]) -> CompareError {
         let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
@@ -251,6 +327,7 @@ mod tests {
             quantities: &owned(quantities),
             archive: &|| crate::archive_at(Some(":memory:")).map(|found| Box::new(found) as Box<dyn Store>),
             read_file: Some(&|_| Err("not a result".into())),
+            limits: None,
         };
         request.compare().unwrap_err()
     }
@@ -271,5 +348,66 @@ mod tests {
         let unusable = [compare(&["a", "b"], None, &[]), compare(&[file, file], None, &[])];
         assert!(matches!(unusable, [CompareError::Archive(_), CompareError::File { .. }]));
         assert!(!unusable.iter().any(CompareError::needs_correction));
+    }
+
+    /// Events of each run that [`archive_runs`] makes.
+    const EVENTS: usize = 4;
+
+    /// Archives runs that share a name, whose ids are the name and a number.
+    fn archive_runs(archive: &mut Archive, name: &str, outcomes: &[Outcome]) {
+        for (number, outcome) in outcomes.iter().enumerate() {
+            let flow = FlowId(0);
+            let plan = FlowPlan {
+                flow,
+                name: "upload".into(),
+                from: "a".into(),
+                to: "b".into(),
+                transport: Transport::Tcp,
+                direction: Direction::Upload,
+                streams: 1,
+            };
+            let tally = Tally { bitrate: Bitrate::from_bps(1e9).unwrap(), ..Tally::default() };
+            let bodies: [Body; EVENTS] = [
+                Body::Labelled(RunLabels { name: Some(name.into()), ..RunLabels::default() }),
+                Body::FlowPlanned(plan),
+                Body::FlowEnded { flow, side: Side::Receiver, tally },
+                Body::RunEnded { outcome: *outcome, reason: None },
+            ];
+            let run = format!("{name}-{number}");
+            let event =
+                |(seq, body)| Event { run: run.as_str().into(), host: 0, seq, at: Timestamp::START, body };
+            archive.append(&(0..).zip(bodies).map(event).collect::<Vec<_>>()).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_name_that_selects_more_runs_than_permitted_is_refused_with_the_remedy() {
+        let folder = tempfile::tempdir().unwrap();
+        let location = folder.path().join("runs.db");
+        let mut archive = Archive::open(&location).unwrap();
+        let (done, failed) = (Outcome::Completed, Outcome::Failed);
+        archive_runs(&mut archive, "often", &[done, failed, done, failed]);
+        archive_runs(&mut archive, "few", &[done; 3]);
+        archive_runs(&mut archive, "other", &[failed, done, done]);
+        let compare = |runs: [&str; 2], limits| {
+            let open = || Archive::open(&location).map(|found| Box::new(found) as Box<dyn Store>);
+            let runs = runs.map(str::to_owned);
+            let (quantities, archive) = (&[][..], &open);
+            CompareRequest { runs: &runs, axis: None, quantities, archive, read_file: None, limits }.compare()
+        };
+        let limits = |runs, events| Some(ComparisonLimits { runs, events });
+        // Runs that were not completed count too: older ones may be hidden behind them.
+        let error = compare(["few", "often"], limits(3, 1000)).unwrap_err();
+        assert!(matches!(&error, CompareError::TooManyRuns { name, limit: 3 } if name == "often"), "{error}");
+        assert!(error.needs_correction() && error.to_string().contains("at most 3"), "{error}");
+        let many = "x=few-0,few-1,other-1,other-2";
+        let error = compare(["often-0", many], limits(3, 1000)).unwrap_err();
+        assert!(matches!(&error, CompareError::TooManyRuns { name, limit: 3 } if name == "x"), "{error}");
+        let all = 5 * EVENTS;
+        let error = compare(["few", "other"], limits(3, all - 1)).unwrap_err();
+        assert!(matches!(error, CompareError::TooManyEvents { limit } if limit == all - 1), "{error}");
+        let compared = compare(["few", "other"], limits(3, all)).unwrap();
+        assert_eq!(compared.left_out, [LeftOutRuns { name: "other".to_owned(), runs: 1 }]);
+        assert!(compare(["few", "often"], None).is_ok());
     }
 }

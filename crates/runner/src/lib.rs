@@ -64,7 +64,7 @@ pub use archive_log_store::ArchiveLogStore;
 pub use archive_sink::{ArchiveSink, ArchiveWarning, archive_at, archive_to_read};
 pub use cancel::CancelToken;
 pub use certificate::{CertificateError, CertificateSource, TlsCertificate};
-pub use comparison::{CompareError, CompareRequest, ResultFileLogs};
+pub use comparison::{CompareError, CompareRequest, ComparisonLimits, ResultFileLogs};
 pub use error::RunnerError;
 pub use file::{FileError, find_plan, find_topology};
 pub use known_names::{KnownName, NameKind};

@@ -44,14 +44,25 @@ impl ReportSource {
     pub fn load(archive: &dyn Store, names: &[String]) -> Result<Self, ReportSourceError> {
         let mut selected: Vec<String> = Vec::new();
         for name in names {
-            let runs = match SelectedRuns::of(name, archive)? {
+            let runs = match SelectedRuns::of(name, archive, None)? {
                 SelectedRuns::Named(runs) => runs.into_iter().map(|run| run.id.into_string()).collect(),
                 SelectedRuns::Id(run) => vec![run],
             };
             let fresh: Vec<String> = runs.into_iter().filter(|run| !selected.contains(run)).collect();
             selected.extend(fresh);
         }
-        let mut logs = selected.iter().map(|run| archive.events(run)).collect::<Result<Vec<_>, _>>()?;
+        Self::of_logs(selected.iter().map(|run| archive.events(run)).collect::<Result<_, _>>()?, archive)
+    }
+
+    /// Loads one run, or a plan with as many of its runs as fit. A name that several runs share selects none of them.
+    ///
+    /// # Errors
+    /// The run is not found.
+    pub fn load_one(archive: &dyn Store, name: &str) -> Result<Self, ReportSourceError> {
+        Self::of_logs(vec![archive.events(name)?], archive)
+    }
+
+    fn of_logs(mut logs: Vec<Vec<Event>>, archive: &dyn Store) -> Result<Self, ReportSourceError> {
         match (logs.iter().filter(|log| PlanRecord::is_plan(log)).count(), logs.len()) {
             (1, 1) => Ok(Self::of_plan(logs.remove(0), archive)?),
             (0, _) => {

@@ -12,9 +12,11 @@ pub(crate) enum SelectedRuns {
 }
 
 impl SelectedRuns {
-    /// What a word selects. A plan is one run, as plans with one name are not repeats of each other.
-    pub(crate) fn of(typed: &str, archive: &dyn Store) -> Result<Self, ArchiveError> {
-        let mut named = archive.runs(&Filter { name: Some(typed.to_owned()), ..Filter::default() })?;
+    /// What a word selects, of runs that share a name the newest ones. A plan is one run, as plans with one name are
+    /// not repeats of each other.
+    pub(crate) fn of(typed: &str, archive: &dyn Store, newest: Option<u32>) -> Result<Self, ArchiveError> {
+        let name = Some(typed.to_owned());
+        let mut named = archive.runs(&Filter { name, limit: newest, ..Filter::default() })?;
         if named.is_empty() {
             return Ok(Self::Id(archive.find(typed)?));
         }

@@ -194,6 +194,10 @@ impl From<CompareError> for HttpProblem {
     fn from(error: CompareError) -> Self {
         match error {
             CompareError::Archive(error) => error.into(),
+            CompareError::TooManyRuns { limit, .. } => {
+                Self::new(NOT_COMPARABLE, error).limit(u64::from(limit))
+            }
+            CompareError::TooManyEvents { limit } => Self::new(NOT_COMPARABLE, error).limit(limit as u64),
             error => Self::new(NOT_COMPARABLE, error),
         }
     }

@@ -19,6 +19,8 @@ pub struct Candidate {
     figures: Vec<(Subject, BTreeMap<String, RepeatedFigures>)>,
     /// Facts about hosts and settings, each with every value that was seen.
     pub(super) facts: BTreeMap<String, BTreeSet<String>>,
+    /// Number of the runs that were added one by one.
+    runs: u32,
 }
 
 /// The figures of a quantity, one per repeat that has one.
@@ -52,20 +54,30 @@ impl Candidate {
     /// Runs that repeat one measurement.
     #[must_use]
     pub fn of_runs(name: String, runs: &[RunRecord]) -> Self {
-        let mut candidate = Self { name, ..Self::default() };
-        for (repeat, run) in (0..).zip(runs) {
-            facts::note(&mut candidate.facts, run);
-            for flow in &run.flows {
-                let (name, direction) = (flow.plan.name.clone(), flow.plan.direction);
-                let place = Subject { point: Vec::new(), flow: name.into(), direction };
-                for quantity in QUANTITIES {
-                    if let Some(QuantityValue::Number(number)) = (quantity.of)(run, flow) {
-                        candidate.note(&place, quantity.name, number, Some(repeat));
-                    }
+        let mut candidate = Self::without_runs(name);
+        runs.iter().for_each(|run| candidate.add_run(run));
+        candidate
+    }
+
+    /// A configuration whose runs are added one by one.
+    #[must_use]
+    pub fn without_runs(name: String) -> Self {
+        Self { name, ..Self::default() }
+    }
+
+    /// Adds the next repeat. Only its figures and facts are kept, which are few; the record has every sample.
+    pub fn add_run(&mut self, run: &RunRecord) {
+        facts::note(&mut self.facts, run);
+        for flow in &run.flows {
+            let (name, direction) = (flow.plan.name.clone(), flow.plan.direction);
+            let place = Subject { point: Vec::new(), flow: name.into(), direction };
+            for quantity in QUANTITIES {
+                if let Some(QuantityValue::Number(number)) = (quantity.of)(run, flow) {
+                    self.note(&place, quantity.name, number, Some(self.runs));
                 }
             }
         }
-        candidate
+        self.runs += 1;
     }
 
     /// An executed plan. `runs` are those of its runs whose hosts and settings are compared too.

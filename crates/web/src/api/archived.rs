@@ -397,7 +397,7 @@ pub(crate) async fn view(
     PathParts(path): RunOfPath,
 ) -> Result<Json<PageFragment>, HttpProblem> {
     let fragment = service.archive().with(move |archive| {
-        let source = ReportSource::load(archive, &[path.id])?;
+        let source = ReportSource::load_one(archive, &path.id)?;
         let plan = source.plan.as_ref();
         let plan = plan.map(|(record, _)| ReportedPlan { record, events: &[], left_out: &source.left_out });
         let runs = source.runs.iter().map(|(record, _)| ReportedRun { record, events: &[] });

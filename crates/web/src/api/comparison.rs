@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use linerate_archive::{ArchiveError, Store};
 use linerate_report::html::PageFragment;
-use linerate_runner::{CompareRequest, archive_to_read};
+use linerate_runner::{CompareRequest, ComparisonLimits, archive_to_read};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -13,15 +13,18 @@ use crate::problem::{HttpProblem, INVALID_REQUEST};
 use crate::request::Query;
 use crate::service::Service;
 
+/// What visitors may have read. The thread that reads it reads the archive for everybody, and one name may select all
+/// runs of a schedule since its first day.
+const LIMITS: ComparisonLimits = ComparisonLimits { runs: 200, events: 2_000_000 };
 /// Most runs of one configuration.
-const MAX_RUNS: usize = 200;
+const MAX_RUNS: usize = LIMITS.runs as usize;
 
 /// The runs of two configurations.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("required" = ["before", "after"]))]
 pub(crate) struct CompareQuery {
-    /// Ids of the repeats of the first configuration, or the name that they share.
+    /// Ids of the repeats of the first configuration, or the name that at most 200 runs share.
     #[serde(default)]
     #[schemars(length(min = 1, max = 200), inner(regex(pattern = "^[^,=/]+$")))]
     before: Vec<String>,
@@ -49,6 +52,7 @@ pub(crate) async fn view(
             archive: &archive,
             // Visitors name runs, not files of this host.
             read_file: None,
+            limits: Some(LIMITS),
         };
         request.compare().map(|compared| PageFragment::of_comparison(&compared))
     });

@@ -6,6 +6,7 @@ mod calculated;
 mod client;
 mod fleet;
 mod labs;
+mod other_programs;
 mod plans;
 mod refusals;
 mod runs;
