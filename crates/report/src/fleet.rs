@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use linerate_model::Cause;
 use linerate_model::calendar::{
     Alarm, CalendarRun, CalendarRunState, FleetAnswer, FleetHostState, FleetPreview, FleetStatus, FreeTime,
     MeshPreview, ResourceLoad, ScheduleState, UnixTime,
@@ -169,9 +170,12 @@ fn run_table(runs: &[CalendarRun], times: LocalTimes<'_>) -> Table {
     let words = |head, text: &dyn Fn(&CalendarRun) -> String| {
         Column::words(head, runs.iter().map(|run| Cell::plain(text(run))).collect())
     };
-    let result = |run: &CalendarRun| {
-        let rate = run.result.as_ref().and_then(|result| result.goodput);
-        rate.map_or_else(|| "-".to_owned(), |rate| rate.to_string())
+    let result = |run: &CalendarRun| match &run.result {
+        Some(result) if result.is_impossible() => Cell::new(TextRole::Struck, Cause::Impossible.name()),
+        result => {
+            let rate = result.as_ref().and_then(|result| result.goodput);
+            Cell::new(TextRole::Result, rate.map_or_else(|| "-".to_owned(), |rate| rate.to_string()))
+        }
     };
     let note = |run: &CalendarRun| match (&run.confirms, run.reason.is_empty()) {
         (Some(first), true) => format!("second test after {first}"),
@@ -189,7 +193,7 @@ fn run_table(runs: &[CalendarRun], times: LocalTimes<'_>) -> Table {
         words("schedule", &|run| run.schedule.clone()).at_least(MIN_WORDS),
         words("pair", &|run| format!("{} to {}", run.from, run.to)).of_importance(2),
         Column::words("state", runs.iter().map(state).collect()),
-        Column::numbers("goodput", runs.iter().map(|run| Cell::new(TextRole::Result, result(run))).collect()),
+        Column::numbers("goodput", runs.iter().map(result).collect()),
         words("note", &verdict).at_least(MIN_WORDS),
     ])
 }

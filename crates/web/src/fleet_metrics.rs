@@ -91,7 +91,8 @@ impl FleetResults {
                 let finished = state == CalendarRunState::Finished;
                 results.success.get_or_create(&labels).set(i64::from(finished));
             }
-            let goodput = cell.result.as_ref().and_then(|(result, _)| result.goodput);
+            let possible = cell.result.as_ref().filter(|(result, _)| !result.is_impossible());
+            let goodput = possible.and_then(|(result, _)| result.goodput);
             if let Some(rate) = goodput.map(Bitrate::bps) {
                 results.goodput.get_or_create(&labels).set(rate / 8.0);
             }

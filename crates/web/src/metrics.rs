@@ -8,7 +8,7 @@ use axum::response::IntoResponse;
 use linerate_archive::Archive;
 use linerate_control::QueueLoad;
 use linerate_fleet::{FleetCalendar, FleetError};
-use linerate_model::{Outcome, RunHead};
+use linerate_model::{Cause, Outcome, RunHead};
 use linerate_units::Bitrate;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -145,7 +145,8 @@ impl LastResults {
                 dst: dst.to_owned(),
                 direction: flow.direction.to_string(),
             };
-            if let Some(rate) = flow.bitrate.map(Bitrate::bps) {
+            let is_impossible = flow.cause.as_deref() == Some(Cause::Impossible.name());
+            if let Some(rate) = flow.bitrate.filter(|_| !is_impossible).map(Bitrate::bps) {
                 self.goodput.get_or_create(&labels).set(rate / 8.0);
             }
             if let Some(cause) = &flow.cause {
@@ -234,6 +235,19 @@ mod tests {
         let mut of_fleet = Registry::with_prefix("linerate");
         FleetResults::default().register(&mut of_fleet);
         encode(&mut text, &of_fleet).unwrap();
+    #[test]
+    fn an_impossible_rate_is_no_goodput() {
+        let mut run = run("lund-2", Outcome::Completed);
+        run.flows[0].cause = Some("impossible".into());
+        let text = text(&[run]);
+        let has = |line: &str| text.lines().any(|found| found.starts_with(line));
+        assert!(has(
+            r#"linerate_verdict{src="lund-2",dst="ams-1",direction="download",verdict="impossible"} 1"#
+        ));
+        assert!(!has(r#"linerate_goodput_bytes_per_second{src="lund-2""#), "{text}");
+        assert!(has(r#"linerate_goodput_bytes_per_second{src="ams-1""#), "{text}");
+    }
+
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/monitoring");
         let mut names = 0;
         for file in std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()) {

@@ -1,6 +1,7 @@
 //! A mesh as a grid: who sees whom how well.
 
-use linerate_model::calendar::{CalendarRunState, MeshCell, MeshGrid};
+use linerate_model::Cause;
+use linerate_model::calendar::{CalendarRunState, CellResult, MeshCell, MeshGrid};
 use linerate_units::Bitrate;
 
 use super::{LocalTimes, marked_lines};
@@ -50,13 +51,17 @@ fn matrix(grid: &MeshGrid) -> Table {
 
 /// The goodput of a cell. `!` marks an alarm and `?` a result that is older than the newest run, which has none.
 fn shown(cell: &MeshCell) -> Cell {
-    let rate = cell.result.as_ref().and_then(|(result, _)| result.goodput);
+    let result = cell.result.as_ref().map(|(result, _)| result);
     let failed = cell.last.is_some_and(|(state, _)| state != CalendarRunState::Finished);
     let mark = match (cell.alarms.is_empty(), failed) {
         (false, _) => "!",
         (true, true) => "?",
         (true, false) => "",
     };
+    if result.is_some_and(CellResult::is_impossible) {
+        return Cell::new(TextRole::Struck, format!("{}{mark}", Cause::Impossible.name()));
+    }
+    let rate = result.and_then(|result| result.goodput);
     let ink = if mark.is_empty() { TextRole::Result } else { TextRole::Warning };
     Cell::new(ink, format!("{}{mark}", rate.map_or_else(|| "-".to_owned(), compact_rate)))
 }

@@ -296,7 +296,7 @@ documents! {
         /// The newest result, which may be older than the newest run.
         #[serde(skip_serializing_if = "Option::is_none")]
         result: Option<CellResult>,
-        /// The goodput in few letters, for a grid.
+        /// The goodput in few letters, for a grid; absent if it is impossible.
         #[serde(skip_serializing_if = "Option::is_none")]
         short: Option<String>,
         /// When the result was measured.

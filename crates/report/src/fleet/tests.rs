@@ -259,6 +259,49 @@ fn a_grid_marks_alarms_and_old_results_and_says_why() {
 }
 
 #[test]
+fn an_impossible_rate_is_not_shown_as_one() {
+    // As an earlier version has stored it.
+    let impossible = CellResult { cause: Some(Cause::Impossible), ..result(941.0) };
+    let cell = |from: &str, to: &str, state| MeshCell {
+        from: from.to_owned(),
+        to: to.to_owned(),
+        last: Some((state, at(-5))),
+        reason: "rome: connection refused".into(),
+        run: Some("r".to_owned()),
+        result: Some((impossible.clone(), at(-5))),
+        next: Some(at(55)),
+        alarms: Vec::new(),
+    };
+    let cells = vec![
+        cell("berlin", "rome", CalendarRunState::Finished),
+        cell("rome", "berlin", CalendarRunState::Failed),
+    ];
+    let hosts = ["berlin", "rome"].map(str::to_owned).to_vec();
+    let answer = FleetAnswer::Grids(vec![MeshGrid { name: "core".to_owned(), hosts, cells, left_out: 0 }]);
+    assert!(document(&answer)["meshes"][0]["cells"][0]["short"].is_null());
+    check(
+        &answer,
+        &expect![[r#"
+            core: goodput from the row's host to the column's
+                          berlin         rome
+            berlin             .   impossible
+            rome     impossible?            .
+
+            needs attention:
+              - rome to berlin: failed at 2026-11-26 23:55: rome: connection refused
+        "#]],
+    );
+    let finished = CalendarRun { result: Some(impossible), ..run(CalendarRunState::Finished) };
+    check(
+        &FleetAnswer::Runs(vec![finished]),
+        &expect![[r#"
+            run       starts            schedule  state        goodput  note
+            00c0ffee  2026-11-27 00:00  nightly   finished  impossible  impossible
+        "#]],
+    );
+}
+
+#[test]
 fn the_state_of_a_fleet_says_who_leads_and_which_hosts_failed() {
     let host = |name: &str, state, reason: &str| FleetHostStatus {
         name: name.to_owned(),

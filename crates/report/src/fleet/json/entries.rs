@@ -199,7 +199,11 @@ impl CellEntry {
             ended: cell.last.map(|(_, at)| time(at)),
             reason: given(&cell.reason),
             run: cell.run.clone(),
-            short: result.as_ref().and_then(|result| result.goodput).map(compact_rate),
+            short: result
+                .as_ref()
+                .filter(|result| !result.is_impossible())
+                .and_then(|result| result.goodput)
+                .map(compact_rate),
             result,
             measured: measured.map(time),
             next: cell.next.map(time),
