@@ -68,6 +68,7 @@ pub(crate) async fn metrics(
     _: MayView,
 ) -> Result<impl IntoResponse, HttpProblem> {
     let host = service.host().to_owned();
+    let (own, sources) = (host.clone(), service.run_sources().clone());
     let location = service.archive().location().map(str::to_owned);
     let read = move |archive: &mut Archive| -> Result<_, HttpProblem> {
         let mut calendar = match FleetCalendar::open(location.as_deref()) {
@@ -75,11 +76,17 @@ pub(crate) async fn metrics(
             Err(FleetError::NoFleet(_)) => None,
             Err(error) => return Err(error.into()),
         };
+        let archive: &Archive = archive;
         // Tests of a fleet are between other hosts than this one and have figures of their own.
-        let mut of_fleet = |run: &RunHead| {
-            calendar.as_mut().is_some_and(|calendar| calendar.has_run(&run.id).unwrap_or(false))
+        let mut is_other = |run: &RunHead| -> Result<bool, HttpProblem> {
+            if let Some(calendar) = &mut calendar
+                && calendar.has_run(&run.id)?
+            {
+                return Ok(true);
+            }
+            Ok(!sources.is_own(archive, &run.id, &own)?)
         };
-        let runs = latest_runs(archive, &mut of_fleet)?;
+        let runs = latest_runs(archive, &mut is_other)?;
         let fleet = calendar.map(|mut calendar| FleetResults::read(&mut calendar)).transpose()?;
         Ok((runs, fleet))
     };
@@ -229,13 +236,6 @@ mod tests {
     }
 
     #[test]
-    fn alerts_and_dashboard_use_the_names_that_there_are() {
-        let mut text = text(&[run("lund-2", Outcome::Completed)]);
-        encode(&mut text, &registry_of_server(QueueLoad::default(), true)).unwrap();
-        let mut of_fleet = Registry::with_prefix("linerate");
-        FleetResults::default().register(&mut of_fleet);
-        encode(&mut text, &of_fleet).unwrap();
-    #[test]
     fn an_impossible_rate_is_no_goodput() {
         let mut run = run("lund-2", Outcome::Completed);
         run.flows[0].cause = Some("impossible".into());
@@ -248,6 +248,13 @@ mod tests {
         assert!(has(r#"linerate_goodput_bytes_per_second{src="ams-1""#), "{text}");
     }
 
+    #[test]
+    fn alerts_and_dashboard_use_the_names_that_there_are() {
+        let mut text = text(&[run("lund-2", Outcome::Completed)]);
+        encode(&mut text, &registry_of_server(QueueLoad::default(), true)).unwrap();
+        let mut of_fleet = Registry::with_prefix("linerate");
+        FleetResults::default().register(&mut of_fleet);
+        encode(&mut text, &of_fleet).unwrap();
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/monitoring");
         let mut names = 0;
         for file in std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()) {

@@ -13,6 +13,7 @@ use crate::archive_access::ArchiveAccess;
 use crate::config::WebConfig;
 use crate::guard::{HostNames, VisitorAddress};
 use crate::labs::WatchedLabs;
+use crate::latest_runs::RunSources;
 use crate::pages::PageFiles;
 use crate::problem::{HttpProblem, INTERNAL, NOT_FOUND, SHARES, TOO_MANY};
 use crate::runs::RunQueue;
@@ -43,6 +44,7 @@ struct ServiceParts {
     share_key: Option<ShareKey>,
     /// Is told what visitors have changed.
     notify: fn(String),
+    run_sources: RunSources,
     /// Places for event streams.
     streams: Arc<Shares>,
     /// The place for a check of a long text.
@@ -86,6 +88,7 @@ impl Service {
             runs,
             share_key: ShareKey::new(config.share_key.as_deref()).ok(),
             notify: config.notify,
+            run_sources: RunSources::default(),
             streams: Shares::new(MAX_STREAMS),
             long_check: Arc::new(Semaphore::new(1)),
             plan_preview: Arc::new(Semaphore::new(1)),
@@ -118,6 +121,11 @@ impl Service {
 
     pub(crate) fn archive(&self) -> &ArchiveAccess {
         &self.0.archive
+    }
+
+    /// Which archived runs this host has measured.
+    pub(crate) fn run_sources(&self) -> &RunSources {
+        &self.0.run_sources
     }
 
     /// Where browsers measure to this host; absent if its pages may not connect to it.

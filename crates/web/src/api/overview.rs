@@ -149,7 +149,7 @@ struct QueueStatus {
 }
 
 pub(crate) async fn hosts(State(service): State<Service>, _: MayView) -> Result<Json<HostList>, HttpProblem> {
-    let latest = service.archive().with(|archive| latest_runs(archive, &mut |_| false)).await?;
+    let latest = service.archive().with(|archive| latest_runs(archive, &mut |_| Ok(false))).await?;
     let limits = service.runs().limits();
     let known = latest.into_iter().filter_map(|run| {
         // A host that would be refused is no suggestion.
