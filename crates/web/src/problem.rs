@@ -123,6 +123,16 @@ impl HttpProblem {
         }
     }
 
+    /// The archive, or what is stored beside its runs, cannot be used. Its path is nobody's business, so why is only in
+    /// the log.
+    pub(crate) fn of_archive(error: impl Display) -> Self {
+        if let Some(more) = is_due(&ARCHIVE_WARNING) {
+            tracing::warn!(%error, "the archive cannot be used{more}");
+        }
+        let text = "the archive of this host cannot be used; the log of the server says why";
+        Self { is_of_archive: true, ..Self::new(ARCHIVE, text).retry_after(10) }
+    }
+
     /// Whether the archive is to blame.
     pub(crate) fn is_of_archive(&self) -> bool {
         self.is_of_archive
@@ -169,14 +179,7 @@ impl From<ArchiveError> for HttpProblem {
             ArchiveError::NotFound { .. } => Self::new(NOT_FOUND, error),
             ArchiveError::BadTag { .. } => Self::new(INVALID_REQUEST, error).at("tag"),
             ArchiveError::Ambiguous { .. } | ArchiveError::SharedName { .. } => Self::new(AMBIGUOUS, error),
-            // The path of the archive is nobody's business.
-            error => {
-                if let Some(more) = is_due(&ARCHIVE_WARNING) {
-                    tracing::warn!(%error, "the archive cannot be used{more}");
-                }
-                let text = "the archive of this host cannot be used; the log of the server says why";
-                Self { is_of_archive: true, ..Self::new(ARCHIVE, text).retry_after(10) }
-            }
+            error => Self::of_archive(error),
         }
     }
 }

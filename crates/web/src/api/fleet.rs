@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{MayAdminister, MayRun, MayView};
-use crate::problem::{ARCHIVE, ENDED, HttpProblem, INVALID_REQUEST, NOT_FOUND};
+use crate::problem::{ENDED, HttpProblem, INVALID_REQUEST, NOT_FOUND};
 use crate::request::{JsonBody, PathParts};
 use crate::schedule_request::NewSchedule;
 use crate::service::Service;
@@ -56,7 +56,7 @@ impl From<FleetError> for HttpProblem {
             | FleetError::NoRun(_) => NOT_FOUND,
             FleetError::Ended { .. } => ENDED,
             error if error.needs_correction() => INVALID_REQUEST,
-            _ => ARCHIVE,
+            error => return Self::of_archive(error),
         };
         Self::new(kind, error)
     }
@@ -209,4 +209,24 @@ pub(crate) async fn cancel(
     let cancelled =
         with(&service, move |calendar| calendar.cancel(&CancelTarget::Run(path.id), now())).await?;
     Ok(Json(ChangeDocument::new(None, None, cancelled)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unusable_calendar_is_a_problem_of_the_archive_that_does_not_name_its_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("results.db");
+        std::fs::write(&path, "this is no database, and long enough to be read as one".repeat(20)).unwrap();
+        let error = FleetCalendar::open(path.to_str()).err().unwrap();
+        assert!(error.to_string().contains("results.db"), "what the log says: {error}");
+        let problem = HttpProblem::from(error);
+        assert!(problem.is_of_archive() && problem.status == 503, "{problem:?}");
+        assert!(!problem.detail.contains("results.db"), "{problem:?}");
+        assert_eq!(problem.retry_after, Some(10));
+        let unknown = HttpProblem::from(FleetError::NoRun("7".to_owned()));
+        assert!(!unknown.is_of_archive() && unknown.status == 404, "{unknown:?}");
+    }
 }
