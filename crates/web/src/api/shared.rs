@@ -91,7 +91,7 @@ async fn opened(service: &Service, id: &str, secret: String) -> Result<MayView, 
         .archive()
         .with(move |_| key.is_secret(&run, &secret, LinkDay::today()).map_err(|error| unusable(&error)));
     if right.await? {
-        return Ok(MayView(WebVisitor { ability: Some(Ability::View), token: None }));
+        return Ok(MayView(WebVisitor::without_token(Some(Ability::View))));
     }
     Err(HttpProblem::new(NOT_FOUND, "this link is not or no longer valid; ask for another one"))
 }
