@@ -43,7 +43,8 @@ impl UnwrittenEvents {
         Ok(path)
     }
 
-    /// Moves what waits into the archive, which can take events again. A file that cannot be read stays where it is.
+    /// Moves what waits into the archive, which can take events again. A damaged file gets another name: its events stay
+    /// for the user, and it is not read and reported whenever the archive is opened.
     pub(crate) fn move_into(&self, archive: &mut Archive) -> Result<(), ArchiveError> {
         for file in std::fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let path = file.path();
@@ -56,7 +57,15 @@ impl UnwrittenEvents {
                     // Another program may have done the same at this moment.
                     let _ = std::fs::remove_file(&path);
                 }
-                Err(error) => tracing::warn!(%error, path = %path.display(), "events that wait are damaged"),
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                    let kept = path.with_extension("damaged");
+                    // Another program may have done the same at this moment.
+                    let _ = std::fs::rename(&path, &kept);
+                    tracing::warn!(%error, path = %kept.display(), "events that waited for the archive are damaged");
+                }
+                Err(error) => {
+                    tracing::warn!(%error, path = %path.display(), "events that wait cannot be read")
+                }
             }
         }
         let _ = std::fs::remove_dir(&self.folder);
@@ -67,5 +76,34 @@ impl UnwrittenEvents {
 fn events_in(path: &Path) -> io::Result<Vec<Event>> {
     let text = std::fs::read_to_string(path)?;
     let events = text.lines().map(Event::read).collect::<Result<_, _>>();
-    events.map_err(io::Error::other)
+    events.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_archive::Store;
+    use linerate_model::{Body, Outcome};
+    use linerate_units::Timestamp;
+
+    #[test]
+    fn a_damaged_file_of_events_is_reported_once_and_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let waiting = UnwrittenEvents { folder: folder.path().join("waiting") };
+        let body = Body::RunEnded { outcome: Outcome::Completed, reason: None };
+        let event = Event { run: "good".into(), host: 0, seq: 0, at: Timestamp::START, body };
+        waiting.keep("good", &[event]).unwrap();
+        let damaged = waiting.folder.join("bad-0.jsonl");
+        for content in [&b"{\"run\":"[..], b"\xff\xfe"] {
+            std::fs::write(&damaged, content).unwrap();
+            let mut archive = crate::archive_at(Some(":memory:")).unwrap();
+            waiting.move_into(&mut archive).unwrap();
+            assert!(!damaged.exists(), "it is read again at the next opening");
+            assert_eq!(std::fs::read(waiting.folder.join("bad-0.damaged")).unwrap(), content);
+        }
+        assert!(!waiting.folder.join("good-0.jsonl").exists());
+        let mut archive = crate::archive_at(Some(":memory:")).unwrap();
+        waiting.move_into(&mut archive).unwrap();
+        assert!(archive.find("good").is_err(), "nothing is archived twice");
+    }
 }
