@@ -11,7 +11,9 @@ use linerate_model::{Event, ForeignText, Outcome, PlanRecord, RunHead, RunRecord
 use linerate_report::format::{FORMATS, Format, FormatError};
 use linerate_report::html::{PageFragment, ReportedPlan, ReportedRun};
 use linerate_report::{ExportSource, ResultDocument, RunEntry, RunKind, TextLayout, document, ndjson};
-use linerate_runner::{ReportSource, ReportSourceError, day_or_time, log_if_archived};
+use linerate_runner::{
+    ReportSource, ReportSourceError, Retention, day_or_time, log_if_archived, unix_seconds,
+};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
@@ -319,7 +321,18 @@ pub(crate) async fn delete(
     if run.as_ref().is_some_and(|run| run.state() != WebRunState::Ended) {
         return Err(HttpProblem::new(IN_PROGRESS, "cancel the run before you delete it"));
     }
-    let deleted = service.archive().with(move |archive| archive.delete(&path.id)).await;
+    // What was started here has ended, also if the archive does not have its end.
+    let is_known = run.is_some();
+    let deleted = service.archive().with(move |archive| {
+        let id = archive.find(&path.id)?;
+        if !is_known && may_be_under_way(&archive.events(&id)?) {
+            let text = "the run has no end and began less than a day ago, so it may still be measured; delete it \
+                        later";
+            return Err(HttpProblem::new(IN_PROGRESS, text));
+        }
+        archive.delete(&id).map_err(HttpProblem::from)
+    });
+    let deleted = deleted.await;
     match (deleted, run) {
         // One that failed before anything was archived is only known here.
         (Ok(()), Some(run)) => service.runs().forget(&run.id),
@@ -332,6 +345,20 @@ pub(crate) async fn delete(
     Ok(NoContent)
 }
 
+/// Whether a run without an end may be active, as for the limits of an archive.
+fn may_be_under_way(log: &[Event]) -> bool {
+    let (outcome, started_at) = match PlanRecord::of_log(log) {
+        Some(plan) => (plan.outcome, plan.start.map(|start| start.started_at)),
+        None => {
+            let run = RunRecord::fold(log);
+            (run.outcome, run.start.map(|start| start.started_at))
+        }
+    };
+    let started = started_at.and_then(|at| unix_seconds(&at));
+    let oldest = unix_seconds(&Retention::default().limits().under_way);
+    outcome.is_none() && started.zip(oldest).is_some_and(|(started, oldest)| started > oldest)
+}
+
 pub(crate) async fn live(
     State(service): State<Service>,
     from: VisitorAddress,
@@ -339,12 +366,14 @@ pub(crate) async fn live(
     PathParts(path): RunOfPath,
 ) -> Result<streams::Stream, HttpProblem> {
     let watcher = service.admit_stream(from, visitor)?;
-    let events = match watched(&service, path.id).await? {
-        WatchedRun::Here(run) => return Ok(streams::run(watcher, run)),
-        WatchedRun::Archived(events) => events,
+    let replay = |log: &[Event]| {
+        let seq = log.last().map(|event| event.seq);
+        streams::finished(seq, &LiveRun::replay(log), &end_of(log))
     };
-    let seq = events.last().map(|event| event.seq);
-    Ok(streams::finished(seq, &LiveRun::replay(&events), &end_of(&events)))
+    Ok(match watched(&service, path.id, replay).await? {
+        WatchedRun::Here(run) => streams::run(watcher, run),
+        WatchedRun::Archived(stream) => stream,
+    })
 }
 
 pub(crate) async fn live_streams(
@@ -354,34 +383,38 @@ pub(crate) async fn live_streams(
     PathParts(path): RunOfPath,
 ) -> Result<streams::Stream, HttpProblem> {
     let watcher = service.admit_stream(from, visitor)?;
-    let events = match watched(&service, path.id).await? {
-        WatchedRun::Here(run) => {
-            let stream = streams::streams_of(watcher, run);
-            return stream.ok_or_else(|| HttpProblem::new(NOT_FOUND, "a plan has no streams of its own"));
-        }
-        WatchedRun::Archived(events) => events,
-    };
-    Ok(streams::finished(None, &LiveRun::replay_streams(&events), &end_of(&events)))
+    let replay = |log: &[Event]| streams::finished(None, &LiveRun::replay_streams(log), &end_of(log));
+    match watched(&service, path.id, replay).await? {
+        WatchedRun::Here(run) => streams::streams_of(watcher, run)
+            .ok_or_else(|| HttpProblem::new(NOT_FOUND, "a plan has no streams of its own")),
+        WatchedRun::Archived(stream) => Ok(stream),
+    }
 }
 
 /// A run that somebody watches.
 enum WatchedRun {
     /// It was started here and has not ended, or nothing of it is archived.
     Here(Arc<WebRun>),
-    /// Its log.
-    Archived(Vec<Event>),
+    /// All of its messages.
+    Archived(streams::Stream),
 }
 
-async fn watched(service: &Service, id: String) -> Result<WatchedRun, HttpProblem> {
+/// `replay` makes the messages of an archived run. A log may be long, so that is done in the thread for the archive: the
+/// other one answers everybody.
+async fn watched(
+    service: &Service,
+    id: String,
+    replay: impl FnOnce(&[Event]) -> streams::Stream + Send + 'static,
+) -> Result<WatchedRun, HttpProblem> {
     let started_here = started_here(service, &id).await;
     if let Some(run) = started_here.as_ref().filter(|run| run.state() != WebRunState::Ended) {
         return Ok(WatchedRun::Here(Arc::clone(run)));
     }
     // The archive knows what became of it since. One that failed before anything was archived is only known here.
-    let events = service.archive().with(move |archive| archive.events(&id)).await;
-    match (events, started_here) {
+    let read = move |archive: &mut Archive| archive.events(&id).map(|log| replay(&log));
+    match (service.archive().with(read).await, started_here) {
         (Err(_), Some(run)) => Ok(WatchedRun::Here(run)),
-        (events, _) => Ok(WatchedRun::Archived(events?)),
+        (replayed, _) => Ok(WatchedRun::Archived(replayed?)),
     }
 }
 
