@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use cronexpr::{Crontab, MakeTimestamp, ParseOptions};
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp};
+use jiff::{SignedDuration, Timestamp, Zoned};
 use linerate_model::calendar::{QuietHours, Recurrence, Schedule, UnixTime};
 use linerate_units::Span;
 use rand::rngs::StdRng;
@@ -327,16 +327,18 @@ pub fn rfc3339(at: UnixTime) -> String {
     timestamp(at).strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// The time that a text in RFC 3339 format, or of the form `2026-12-01 14:30` in a time zone, is.
+/// The time that a text in RFC 3339 format, or of the form `2026-12-01 14:30` in a time zone, is. A time zone in brackets
+/// behind either of them counts instead.
 pub(crate) fn parse_time(text: &str, zone: &TimeZone) -> Option<UnixTime> {
-    let ms = match Timestamp::from_str(text) {
-        Ok(time) => time.as_millisecond(),
-        Err(_) => {
-            let civil = jiff::civil::DateTime::from_str(text).ok()?;
-            civil.to_zoned(zone.clone()).ok()?.timestamp().as_millisecond()
-        }
+    let time = if text.contains('[') {
+        // The other readers ignore brackets. This one refuses an offset that the zone does not have then.
+        Zoned::from_str(text).ok()?.timestamp()
+    } else if let Ok(time) = Timestamp::from_str(text) {
+        time
+    } else {
+        jiff::civil::DateTime::from_str(text).ok()?.to_zoned(zone.clone()).ok()?.timestamp()
     };
-    Some(UnixTime::from_ms(ms))
+    Some(UnixTime::from_ms(time.as_millisecond()))
 }
 
 #[cfg(test)]
@@ -367,6 +369,26 @@ mod tests {
                 rfc3339(time)
             })
             .collect()
+    }
+
+    #[test]
+    fn a_time_zone_in_brackets_counts_whatever_the_zone_of_the_fleet_is() {
+        let in_zone = |text: &str, name: &str| parse_time(text, &zone(name).unwrap()).map(rfc3339);
+        for name in ["UTC", "America/New_York", "Asia/Kolkata"] {
+            for text in ["2026-12-24T03:00[Europe/Paris]", "2026-12-24 03:00:00+01:00[Europe/Paris]"] {
+                assert_eq!(in_zone(text, name).as_deref(), Some("2026-12-24T02:00:00Z"), "{text} in {name}");
+            }
+            for text in [
+                "2026-12-24T03:00[Mars/Base]",
+                "2026-12-24T03:00[",
+                "2026-12-24T03:00[u-ca=iso8601]",
+                "2026-12-24T03:00+05:00[Europe/Paris]",
+            ] {
+                assert_eq!(in_zone(text, name), None, "{text} in {name}");
+            }
+        }
+        assert_eq!(in_zone("2026-12-24 03:00", "Europe/Paris").as_deref(), Some("2026-12-24T02:00:00Z"));
+        assert_eq!(in_zone("2026-12-24T03:00-05:00", "UTC").as_deref(), Some("2026-12-24T08:00:00Z"));
     }
 
     #[test]
