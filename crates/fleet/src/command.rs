@@ -405,7 +405,7 @@ impl CancelRequest {
         // A name of a schedule may also be the beginning of that of a run.
         match calendar.cancel(&CancelTarget::Schedule(what.clone()), now) {
             Err(FleetError::NoSchedule { .. }) if is_run(&what) => {
-                calendar.cancel(&CancelTarget::Run(what), now)
+                calendar.cancel(&CancelTarget::RunBeginning(what), now)
             }
             other => other,
         }

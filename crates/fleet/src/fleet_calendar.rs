@@ -36,8 +36,10 @@ pub struct FleetCalendar {
 /// What to cancel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CancelTarget {
-    /// One run.
+    /// The run with this name.
     Run(String),
+    /// The only run whose name begins like this.
+    RunBeginning(String),
     /// The coming and active runs of a schedule.
     Schedule(String),
     /// All coming and active runs.
@@ -164,50 +166,49 @@ impl FleetCalendar {
     /// # Errors
     /// There is no such run or schedule, the run has ended, or the calendar cannot be written.
     pub fn cancel(&mut self, target: &CancelTarget, now: UnixTime) -> Result<u64, FleetError> {
-        let mut filter = RunFilter {
-            states: vec![CalendarRunState::Booked, CalendarRunState::Running],
-            ..RunFilter::default()
-        };
-        match target {
-            CancelTarget::All => {}
-            CancelTarget::Schedule(name) => {
-                filter.schedule = Some(self.schedule(name)?.schedule.name.into_string())
-            }
+        let schedule = match target {
             CancelTarget::Run(id) => {
-                let found = self.calendar.read(|calendar| calendar.runs_named(id))?;
-                let [run] = &found[..] else {
-                    return Err(if found.is_empty() {
-                        FleetError::NoRun(id.clone())
-                    } else {
-                        FleetError::Ambiguous(id.clone())
-                    });
-                };
-                let run = run.clone();
-                if run.state.is_end() {
-                    return Err(FleetError::Ended { run: run.id, state: run.state.name() });
-                }
+                return self.cancel_run(&|calendar| Ok(calendar.run(id)?.into_iter().collect()), id, now);
             }
-        }
+            CancelTarget::RunBeginning(id) => {
+                return self.cancel_run(&|calendar| calendar.runs_named(id), id, now);
+            }
+            CancelTarget::Schedule(name) => Some(self.schedule(name)?.schedule.name.into_string()),
+            CancelTarget::All => None,
+        };
+        let states = vec![CalendarRunState::Booked, CalendarRunState::Running];
+        let wanted = RunFilter { schedule, states, ..RunFilter::default() };
         Ok(self.calendar.write(|calendar| {
             calendar.lock()?;
-            let wanted =
-                |run: &CalendarRun| !matches!(target, CancelTarget::Run(id) if !run.id.starts_with(id));
             let mut cancelled = 0;
-            for run in calendar.runs(&filter)?.into_iter().filter(wanted) {
-                let done = match run.state {
-                    CalendarRunState::Booked => calendar.end_run(
-                        &run.id,
-                        CalendarRunState::Cancelled,
-                        CANCELLED_BY_USER,
-                        None,
-                        now,
-                    )?,
-                    _ => calendar.ask_to_stop(&run.id, CANCELLED_BY_USER)?,
-                };
-                cancelled += u64::from(done);
+            for run in calendar.runs(&wanted)? {
+                cancelled += u64::from(cancel_one(calendar, &run, now)?);
             }
             Ok(cancelled)
         })?)
+    }
+
+    /// Cancels the run that `find` finds for what a user has typed.
+    fn cancel_run(
+        &mut self,
+        find: &dyn Fn(&mut CalendarTransaction<'_>) -> Result<Vec<CalendarRun>, CalendarError>,
+        typed: &str,
+        now: UnixTime,
+    ) -> Result<u64, FleetError> {
+        // In one transaction: the run that was found is the one that is cancelled.
+        self.calendar.write(|calendar| {
+            calendar.lock()?;
+            let found = find(calendar)?;
+            let run = match &found[..] {
+                [] => return Ok(Err(FleetError::NoRun(typed.to_owned()))),
+                [run] => run,
+                _ => return Ok(Err(FleetError::Ambiguous(typed.to_owned()))),
+            };
+            if run.state.is_end() {
+                return Ok(Err(FleetError::Ended { run: run.id.clone(), state: run.state.name() }));
+            }
+            Ok(Ok(u64::from(cancel_one(calendar, run, now)?)))
+        })?
     }
 
     /// The runs that a filter selects.
@@ -407,6 +408,20 @@ impl FleetCalendar {
             runs: counts,
             alarms,
         })
+    }
+}
+
+/// Cancels a run that has not ended; false if it has in the meantime.
+fn cancel_one(
+    calendar: &mut CalendarTransaction<'_>,
+    run: &CalendarRun,
+    now: UnixTime,
+) -> Result<bool, CalendarError> {
+    match run.state {
+        CalendarRunState::Booked => {
+            calendar.end_run(&run.id, CalendarRunState::Cancelled, CANCELLED_BY_USER, None, now)
+        }
+        _ => calendar.ask_to_stop(&run.id, CANCELLED_BY_USER),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_fleet::CancelTarget;
+use linerate_fleet::{CancelTarget, FleetError};
 use linerate_model::calendar::{CalendarRun, CalendarRunState, FleetAgentState, UnixTime};
 use linerate_units::Span;
 
@@ -107,4 +107,24 @@ fn a_schedule_that_is_removed_and_added_again_is_measured_at_a_time_that_was_can
     let states: Vec<CalendarRunState> = runs.iter().map(|run| run.state).collect();
     assert_eq!(states, [CalendarRunState::Cancelled, CalendarRunState::Booked]);
     assert_eq!(runs[0].reason.as_str(), "a user cancelled it, and later its schedule was removed");
+}
+
+#[test]
+fn only_the_whole_name_of_a_run_stands_for_it_and_a_beginning_where_one_is_asked_for() {
+    let mut campus = Campus::new();
+    for (name, pair) in [("first", ("a", "c")), ("second", ("b", "d"))] {
+        campus.add(name, pair, 60, |_| ());
+    }
+    campus.tick(1);
+    let [first, second] = ["first", "second"].map(|name| campus.runs(name).remove(0));
+    for beginning in ["r", "", &first.id[..first.id.len() - 1]] {
+        let one = campus.users.cancel(&CancelTarget::Run(beginning.to_owned()), at(2)).unwrap_err();
+        assert!(matches!(one, FleetError::NoRun(_)), "'{beginning}': {one}");
+        let any = campus.users.cancel(&CancelTarget::RunBeginning(beginning.to_owned()), at(2)).unwrap_err();
+        assert!(matches!(any, FleetError::Ambiguous(_)), "'{beginning}': {any}");
+    }
+    assert_eq!(campus.users.cancel(&CancelTarget::Run(first.id.clone()), at(2)).unwrap(), 1);
+    assert_eq!(campus.users.cancel(&CancelTarget::RunBeginning(second.id.clone()), at(2)).unwrap(), 1);
+    let again = campus.users.cancel(&CancelTarget::Run(first.id), at(3)).unwrap_err();
+    assert!(matches!(again, FleetError::Ended { .. }), "{again}");
 }

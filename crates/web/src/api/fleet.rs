@@ -31,7 +31,7 @@ pub(crate) struct SchedulePath {
 /// A run of the calendar in a path.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct CalendarRunPath {
-    /// Name of the run.
+    /// Name of the run, all of it.
     id: String,
 }
 
