@@ -9,6 +9,7 @@ mod result_parts;
 mod rows;
 mod runs;
 mod schedules;
+mod silent;
 
 use crate::database::Database;
 use crate::error::DatabaseFault;

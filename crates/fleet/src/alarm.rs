@@ -32,8 +32,12 @@ pub(crate) fn crossings(
 ) -> Vec<Crossing> {
     let Some(result) = result else {
         let text = format!("no result ({}): {reason}", state.name());
-        // A run that a user cancelled, another one preempted or that found no time says nothing about the network.
-        let counts = matches!(state, CalendarRunState::Failed | CalendarRunState::Missed);
+        // A run that a user cancelled, another one preempted or that found no time says nothing about the network. Of those
+        // that were not booked, only those are judged whose agents have no room for results.
+        let counts = matches!(
+            state,
+            CalendarRunState::Failed | CalendarRunState::Missed | CalendarRunState::NotBooked
+        );
         let found = (limits.failure && counts).then_some(Crossing {
             kind: AlarmKind::Failure,
             text,

@@ -9,6 +9,7 @@ mod description;
 mod judge;
 mod lead;
 mod own_runs;
+mod silence;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -138,6 +139,8 @@ pub struct FleetCoordinator {
     has_more: bool,
     /// How it speaks to agents; absent if it does not.
     centre: Option<agents::Centre>,
+    /// Whether and since when it can hear them.
+    hearing: silence::Hearing,
     new_id: book::NewId,
 }
 
@@ -166,6 +169,7 @@ impl FleetCoordinator {
             waited: BTreeSet::new(),
             has_more: false,
             centre: None,
+            hearing: silence::Hearing::default(),
             new_id,
         }
     }
@@ -254,6 +258,7 @@ impl FleetCoordinator {
         actions: &mut Vec<FleetAction>,
     ) -> Result<(), FleetError> {
         self.store_description(epoch, now, actions)?;
+        let silent_before = self.silent_before(now);
         let look = self.look(now)?;
         self.note_lost_agents(look.lost_agents, actions);
         if look.held_too_long || look.unreported {
@@ -261,7 +266,7 @@ impl FleetCoordinator {
         }
         self.watch_active(look.active, epoch, now, actions)?;
         if look.to_judge {
-            self.judge_ended(epoch, now, actions)?;
+            self.judge_ended(silent_before, epoch, now, actions)?;
         }
         if look.missed {
             self.note_missed(look.lost_agents, epoch, now)?;
@@ -277,6 +282,7 @@ impl FleetCoordinator {
         }
         self.hand_out(&look.to_hand, epoch, now, actions)?;
         self.has_more |= more_to_hand;
+        self.note_silent(silent_before, epoch, now, actions)?;
         self.forget(now)
     }
 
@@ -338,6 +344,7 @@ impl FleetCoordinator {
     /// Looks for alarms in results, also those of runs that another coordinator started.
     fn judge_ended(
         &mut self,
+        silent_before: Option<UnixTime>,
         epoch: u64,
         now: UnixTime,
         actions: &mut Vec<FleetAction>,
@@ -345,10 +352,12 @@ impl FleetCoordinator {
         let (inventory, new_id) = (&self.inventory, &mut self.new_id);
         let alarms = self.calendar.write(|calendar| {
             calendar.check_epoch(epoch)?;
+            let new_id = &mut *new_id;
+            let mut judge = judge::AlarmJudge { calendar, inventory, silent_before, epoch, now, new_id };
             let mut alarms = Vec::new();
-            for run in calendar.runs_to_judge(RUNS_AT_ONCE)? {
-                calendar.set_to_judge(&run.id, false)?;
-                alarms.extend(judge::judge(calendar, inventory, &run, epoch, now, new_id)?);
+            for run in judge.calendar.runs_to_judge(RUNS_AT_ONCE)? {
+                judge.calendar.set_to_judge(&run.id, false)?;
+                alarms.extend(judge.judge(&run)?);
             }
             Ok(alarms)
         })?;

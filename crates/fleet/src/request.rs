@@ -91,7 +91,7 @@ pub struct AlarmOptions {
     /// Alarm when the goodput has changed by at least this share and stays so
     #[cfg_attr(feature = "clap", arg(long, value_name = "SHARE", help_heading = "Alarms"))]
     pub alarm_change: Option<Ratio>,
-    /// Alarm when a test fails, or no coordinator is there to make it
+    /// Alarm when a test fails, or nobody makes it: no coordinator is there, or its agent is away or full
     #[cfg_attr(feature = "clap", arg(long, help_heading = "Alarms"))]
     pub alarm_failure: bool,
 }

@@ -127,6 +127,8 @@ impl FleetService {
         if let Some(broker) = &config.broker {
             coordinator =
                 coordinator.with_agents(FleetKey::read(&broker.key).map_err(EnrollmentError::from)?);
+            // Until there is a connection.
+            coordinator.set_deaf(true);
         }
         coordinator.describe(config.inventory.clone(), now())?;
         Ok(Self {
@@ -335,10 +337,15 @@ impl FleetService {
                     let sender = name_in_subject(&self.config.inventory.name, &subject);
                     messages.extend(sender.map(|sender| (sender, payload)));
                 }
-                BrokerEvent::Connected { server } => self.tell(&FleetNotice::BrokerConnected(server)),
-                BrokerEvent::Disconnected { why } | BrokerEvent::Refused { why } => {
+                BrokerEvent::Connected { server } => {
+                    self.coordinator.set_deaf(false);
+                    self.tell(&FleetNotice::BrokerConnected(server));
+                }
+                BrokerEvent::Disconnected { why } => {
+                    self.coordinator.set_deaf(true);
                     self.tell(&FleetNotice::BrokerAway(why));
                 }
+                BrokerEvent::Refused { why } => self.tell(&FleetNotice::BrokerAway(why)),
             }
             event = if messages.len() < MESSAGES_AT_ONCE { broker.receive(Duration::ZERO) } else { None };
         }

@@ -6,7 +6,7 @@ use super::rows::{self, RowError, value_of};
 use super::{CalendarError, CalendarTransaction};
 use crate::value::Value;
 
-const SCHEDULE_COLUMNS: &str = "content, paused, coalesce(next_due, -1)";
+pub(super) const SCHEDULE_COLUMNS: &str = "content, paused, coalesce(next_due, -1)";
 const ALARM_COLUMNS: &str = "schedule, mesh, from_host, to_host, kind, since, raised, coalesce(cleared, -1), text, first_run, second_run";
 
 /// Until when schedules count as due.

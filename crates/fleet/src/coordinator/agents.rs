@@ -23,6 +23,7 @@ use report_work::{Heard, ReportWork};
 use super::{FleetAction, FleetCoordinator, HORIZON};
 use crate::error::FleetError;
 use crate::inventory::Inventory;
+use crate::recurrence::rfc3339;
 
 /// How long the end of a run of an agent may stay unknown.
 const REPORT_WAIT: Span = Span::from_secs(48 * 3600);
@@ -96,13 +97,14 @@ pub(crate) fn why_no_runs(agent: &FleetAgent, seen_after: UnixTime) -> Option<St
     if !agent.note.as_str().is_empty() {
         return Some(format!("the agent of {} takes no further runs: {}", agent.name, agent.note));
     }
+    agent.seen.is_none_or(|seen| seen < seen_after).then(|| silence(agent))
+}
+
+/// Since when an agent is silent, in words.
+pub(super) fn silence(agent: &FleetAgent) -> String {
     match agent.seen {
-        None => Some(format!("the agent of {} was never there", agent.name)),
-        Some(seen) if seen < seen_after => {
-            let since = crate::recurrence::rfc3339(seen);
-            Some(format!("the agent of {} was not heard since {since}", agent.name))
-        }
-        Some(_) => None,
+        None => format!("the agent of {} was never there", agent.name),
+        Some(seen) => format!("the agent of {} was not heard since {}", agent.name, rfc3339(seen)),
     }
 }
 

@@ -121,20 +121,20 @@ fn book(
         due.iter().map(|state| (state, BookableSchedule::of(&state.schedule, inventory))).collect();
     let mut occurrences = Vec::new();
     for (state, bookable) in &bookable {
-        let mut no_run = |due, run_state, reason: String| {
+        let mut no_run = |due, run_state, reason: String, is_failure| {
             let attempt = attempts.next(&state.schedule.name, due);
             let run = new_run(&state.schedule, due, epoch, id(new_id)?);
             let run =
                 CalendarRun { attempt, state: run_state, reason: reason.into(), ended: Some(now), ..run };
             let id = run.id.clone();
             calendar.insert_runs(&[run], &[])?;
-            calendar.set_to_judge(&id, run_state == CalendarRunState::Missed)
+            calendar.set_to_judge(&id, is_failure)
         };
         let next = match bookable {
             None => {
                 // It is paused by having no next time.
                 let why = "the fleet has no such hosts any more, or this host does not know its time zone";
-                no_run(state.next_due.unwrap_or(now), CalendarRunState::NotBooked, why.to_owned())?;
+                no_run(state.next_due.unwrap_or(now), CalendarRunState::NotBooked, why.to_owned(), false)?;
                 None
             }
             Some(one) => {
@@ -148,13 +148,14 @@ fn book(
                     } else {
                         format!("no coordinator was there from then until {}", rfc3339(now))
                     };
-                    no_run(missed, CalendarRunState::Missed, why)?;
+                    no_run(missed, CalendarRunState::Missed, why, true)?;
                 }
                 match refusal {
                     None => occurrences.extend(times.into_iter().map(|due| (one, due))),
-                    Some(why) => {
+                    Some(refusal) => {
                         for due in times {
-                            no_run(due, CalendarRunState::NotBooked, why.clone())?;
+                            let why = refusal.why.clone();
+                            no_run(due, CalendarRunState::NotBooked, why, refusal.is_full)?;
                         }
                     }
                 }
@@ -207,17 +208,29 @@ fn book_each(
     Ok(waits.into_keys().map(str::to_owned).collect())
 }
 
+/// Why an agent takes no runs.
+struct Refusal {
+    why: String,
+    /// Whether it is there, and has no room for results. Silence is looked for [by itself](FleetCoordinator::note_silent),
+    /// and a user has revoked what is revoked.
+    is_full: bool,
+}
+
 /// The hosts of these schedules whose agents take no runs at present, and why.
 fn refusals(
     calendar: &mut CalendarTransaction<'_>,
     due: &[ScheduleState],
     limits: &DueLimits,
-) -> Result<BTreeMap<String, String>, CalendarError> {
+) -> Result<BTreeMap<String, Refusal>, CalendarError> {
     let hosts: BTreeSet<&str> = due.iter().map(|state| state.schedule.from.as_str()).collect();
     let hosts: Vec<&str> = hosts.into_iter().collect();
     let agents = calendar.agents_named(&hosts)?.into_iter();
     Ok(agents
-        .filter_map(|agent| Some((agent.name.clone(), why_no_runs(&agent, limits.seen_after)?)))
+        .filter_map(|agent| {
+            let why = why_no_runs(&agent, limits.seen_after)?;
+            let is_full = agent.revoked.is_none() && !agent.note.is_empty();
+            Some((agent.name, Refusal { why, is_full }))
+        })
         .collect())
 }
 

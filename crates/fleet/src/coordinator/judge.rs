@@ -5,61 +5,119 @@ use linerate_model::calendar::{Alarm, AlarmKind, CalendarRun, CalendarRunState, 
 use linerate_units::{Bitrate, Span};
 
 use super::book::{NewId, book_one, confirming};
+use super::why_no_runs;
 use crate::alarm::{Crossing, HISTORY, crossings, kept};
 use crate::inventory::Inventory;
+use crate::recurrence::rfc3339;
 
 /// How long a second test may wait for a free time.
 const CONFIRM_WINDOW: Span = Span::from_secs(15 * 60);
 
-/// Judges a run that has ended; the alarms that it raised or cleared. A first crossing books a second test.
-pub(super) fn judge(
-    calendar: &mut CalendarTransaction<'_>,
-    inventory: &Inventory,
-    run: &CalendarRun,
-    epoch: u64,
-    now: UnixTime,
-    new_id: &mut NewId,
-) -> Result<Vec<Alarm>, CalendarError> {
-    let Some(state) = calendar.schedule(&run.schedule)? else { return Ok(Vec::new()) };
-    let schedule = &state.schedule;
-    let open = calendar.open_alarms_of(&schedule.name)?;
-    if schedule.alarm.is_empty() && open.is_empty() {
-        return Ok(Vec::new());
-    }
-    let crossed = crossed_by(calendar, schedule, run)?;
-    let mut told = Vec::new();
-    let within = kept(&schedule.alarm, run.result.as_ref(), &crossed);
-    for alarm in open.iter().filter(|alarm| within.contains(&alarm.kind)) {
-        if calendar.clear_alarm(&schedule.name, alarm.kind, now)? {
-            told.push(Alarm { cleared: Some(now), ..alarm.clone() });
+/// Looks for alarms within a transaction.
+pub(super) struct AlarmJudge<'j, 'd> {
+    pub(super) calendar: &'j mut CalendarTransaction<'d>,
+    pub(super) inventory: &'j Inventory,
+    /// An agent that was not heard since then is silent; absent as long as the coordinator cannot know.
+    pub(super) silent_before: Option<UnixTime>,
+    pub(super) epoch: u64,
+    pub(super) now: UnixTime,
+    pub(super) new_id: &'j mut NewId,
+}
+
+impl AlarmJudge<'_, '_> {
+    /// Judges a run that has ended; the alarms that it raised or cleared. A first crossing books a second test.
+    pub(super) fn judge(&mut self, run: &CalendarRun) -> Result<Vec<Alarm>, CalendarError> {
+        let Some(state) = self.calendar.schedule(&run.schedule)? else { return Ok(Vec::new()) };
+        let schedule = &state.schedule;
+        let open = self.calendar.open_alarms_of(&schedule.name)?;
+        if schedule.alarm.is_empty() && open.is_empty() {
+            return Ok(Vec::new());
         }
-    }
-    let fresh: Vec<&Crossing> =
-        crossed.iter().filter(|one| !open.iter().any(|alarm| alarm.kind == one.kind)).collect();
-    if fresh.is_empty() {
-        return Ok(told);
-    }
-    match &run.confirms {
-        None => {
-            if !has_second_test(calendar, schedule)?
-                && !book_second_test(calendar, inventory, schedule, run, epoch, now, new_id)?
-            {
-                let note = "; no time was free for a second test";
-                for crossing in fresh {
-                    told.extend(raise(calendar, schedule, crossing, run, run, note, now)?);
+        let crossed = crossed_by(self.calendar, schedule, run)?;
+        let mut told = Vec::new();
+        let within = kept(&schedule.alarm, run.result.as_ref(), &crossed);
+        for alarm in open.iter().filter(|alarm| within.contains(&alarm.kind)) {
+            if self.calendar.clear_alarm(&schedule.name, alarm.kind, self.now)? {
+                told.push(Alarm { cleared: Some(self.now), ..alarm.clone() });
+            }
+        }
+        let is_failure = crossed.iter().any(|one| one.kind == AlarmKind::Failure);
+        if is_failure && !state.paused && self.is_back(&open, schedule, run)? {
+            self.book_second_test(schedule, run)?;
+        }
+        let fresh: Vec<&Crossing> =
+            crossed.iter().filter(|one| !open.iter().any(|alarm| alarm.kind == one.kind)).collect();
+        if fresh.is_empty() {
+            return Ok(told);
+        }
+        match &run.confirms {
+            None => {
+                if let Some(note) = self.book_second_test(schedule, run)? {
+                    for crossing in fresh {
+                        told.extend(raise(self.calendar, schedule, crossing, (run, run), note, self.now)?);
+                    }
+                }
+            }
+            Some(first) => {
+                let Some(first) = self.calendar.run(first)? else { return Ok(told) };
+                let before = crossed_by(self.calendar, schedule, &first)?;
+                let again = |one: &&Crossing| before.iter().any(|other| other.kind == one.kind);
+                for crossing in fresh.into_iter().filter(again) {
+                    told.extend(raise(self.calendar, schedule, crossing, (&first, run), "", self.now)?);
                 }
             }
         }
-        Some(first) => {
-            let Some(first) = calendar.run(first)? else { return Ok(told) };
-            let before = crossed_by(calendar, schedule, &first)?;
-            for crossing in fresh.into_iter().filter(|one| before.iter().any(|other| other.kind == one.kind))
-            {
-                told.extend(raise(calendar, schedule, crossing, &first, run, "", now)?);
-            }
-        }
+        Ok(told)
     }
-    Ok(told)
+
+    /// Whether an agent tells what became of a run because of which it was reported as silent. Another test says then whether
+    /// it measures again: the next one may be due a week later.
+    fn is_back(
+        &mut self,
+        open: &[Alarm],
+        schedule: &Schedule,
+        run: &CalendarRun,
+    ) -> Result<bool, CalendarError> {
+        // A run that is being judged is in no alarm for another reason.
+        let of_silence = |alarm: &&Alarm| alarm.kind == AlarmKind::Failure && alarm.first_run == run.id;
+        let Some(alarm) = open.iter().find(of_silence) else { return Ok(false) };
+        let agent = self.calendar.agent(&schedule.from)?;
+        Ok(agent.and_then(|agent| agent.seen).is_some_and(|seen| seen > alarm.raised))
+    }
+
+    /// Books a second test, unless the schedule has one; what to say if that is impossible.
+    fn book_second_test(
+        &mut self,
+        schedule: &Schedule,
+        run: &CalendarRun,
+    ) -> Result<Option<&'static str>, CalendarError> {
+        if has_second_test(self.calendar, schedule)? {
+            return Ok(None);
+        }
+        // Nobody would hear for two days that a silent agent has not made it.
+        let seen_after = self.silent_before.unwrap_or(UnixTime::from_ms(0));
+        let agent = self.calendar.agent(&schedule.from)?;
+        if agent.is_some_and(|agent| why_no_runs(&agent, seen_after).is_some()) {
+            return Ok(Some("; its agent takes no second test"));
+        }
+        let within = (self.now.after(Span::from_secs(1)), self.now.after(CONFIRM_WINDOW));
+        let second = confirming(schedule, run, within, self.epoch, self.new_id)?;
+        let (calendar, inventory) = (&mut *self.calendar, self.inventory);
+        let booked = book_one(calendar, inventory, schedule, second, within.0, self.now, self.new_id)?;
+        Ok((!booked).then_some("; no time was free for a second test"))
+    }
+
+    /// Raises an alarm because nobody has told what became of a run.
+    pub(super) fn raise_silence(
+        &mut self,
+        schedule: &Schedule,
+        run: &CalendarRun,
+        why: &str,
+    ) -> Result<Option<Alarm>, CalendarError> {
+        let text = format!("no result of the test that was due at {}: {why}", rfc3339(run.due));
+        let crossing = Crossing { kind: AlarmKind::Failure, text, results_since: 0 };
+        raise(self.calendar, schedule, &crossing, (run, run), "", self.now)
+    }
 }
 
 /// The limits that a run crosses, with the results before it.
@@ -109,32 +167,18 @@ fn has_second_test(
     Ok(calendar.runs(&active)?.iter().any(|run| run.confirms.is_some()))
 }
 
-fn book_second_test(
-    calendar: &mut CalendarTransaction<'_>,
-    inventory: &Inventory,
-    schedule: &Schedule,
-    run: &CalendarRun,
-    epoch: u64,
-    now: UnixTime,
-    new_id: &mut NewId,
-) -> Result<bool, CalendarError> {
-    let within = (now.after(Span::from_secs(1)), now.after(CONFIRM_WINDOW));
-    let second = confirming(schedule, run, within, epoch, new_id)?;
-    book_one(calendar, inventory, schedule, second, within.0, now, new_id)
-}
-
 fn raise(
     calendar: &mut CalendarTransaction<'_>,
     schedule: &Schedule,
     crossing: &Crossing,
-    first: &CalendarRun,
-    second: &CalendarRun,
+    (first, second): (&CalendarRun, &CalendarRun),
     note: &str,
     now: UnixTime,
 ) -> Result<Option<Alarm>, CalendarError> {
     let since = match crossing.kind {
         AlarmKind::Change => start_of_change(calendar, schedule, crossing.results_since)?.unwrap_or(now),
-        _ => first.ended.unwrap_or(now),
+        // Nobody knows when a run ended whose agent is silent.
+        _ => first.ended.unwrap_or(first.ends).min(now),
     };
     let alarm = Alarm {
         since,

@@ -73,12 +73,17 @@ impl FleetCoordinator {
         if self.epoch.is_some() && now.after(RENEW_BEFORE) < self.lease_until {
             return Ok(self.epoch);
         }
+        // It has not heard anybody since its lease ended.
+        let was_away = now >= self.lease_until;
         let (holder, seen) = (self.holder.clone(), self.seen_lease.clone());
         let until = now.after(LEASE);
         let lease =
             self.calendar.write(|calendar| calendar.acquire_lease(&holder, now, until, seen.as_ref()))?;
         self.seen_lease = Some(lease.clone());
         let epoch = Some(lease.epoch).filter(|_| lease.holder == self.holder);
+        if was_away || epoch != self.epoch {
+            self.hearing.begin_anew();
+        }
         if epoch != self.epoch {
             // Another one may have described the fleet differently in the meantime.
             self.described = false;

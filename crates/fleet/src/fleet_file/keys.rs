@@ -192,7 +192,7 @@ pub(super) const ALARM: &[PlanKey] = &[
         "failure",
         PlanValueKind::Flag,
         "false",
-        "Alarm when a test fails, or no coordinator is there to make it.",
+        "Alarm when a test fails, or nobody makes it: no coordinator is there, or its agent is away or full.",
     ),
 ];
 

@@ -12,5 +12,6 @@ mod coordinator;
 mod engines;
 mod histories;
 mod played_fleet;
+mod silent_agents;
 mod simulated_agents;
 mod simulated_fleet;

@@ -98,6 +98,6 @@ pub struct Alarm {
     pub text: ForeignText,
     /// The run that crossed the limit.
     pub first_run: String,
-    /// The run that confirmed it.
+    /// The run that confirmed it; the same one if there was no second test.
     pub second_run: String,
 }
