@@ -5,6 +5,7 @@
 mod agents;
 mod inventory;
 mod lease;
+mod pages;
 mod result_parts;
 mod rows;
 mod runs;
@@ -19,6 +20,7 @@ use rows::RowError;
 
 pub use agents::{AgentRemoval, HandedCalendar};
 pub use lease::Lease;
+pub use pages::NewestRun;
 pub use result_parts::ResultParts;
 pub use runs::{LastAttempt, RunFilter};
 pub use schedules::DueLimits;

@@ -31,7 +31,7 @@ mod value;
 pub use archive::Archive;
 pub use calendar::{
     AgentRemoval, Calendar, CalendarError, CalendarTransaction, DueLimits, HandedCalendar, LastAttempt,
-    Lease, ResultParts, RunFilter,
+    Lease, NewestRun, ResultParts, RunFilter,
 };
 pub use error::{ArchiveError, DatabaseFault};
 pub use location::{data_file, default_path, open};

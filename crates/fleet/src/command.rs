@@ -437,7 +437,7 @@ impl MeshRequest {
             Some(mesh) => vec![mesh.clone()],
             None => calendar.inventory()?.meshes.iter().map(|mesh| mesh.name.clone()).collect(),
         };
-        let grids = names.iter().map(|name| calendar.grid(name)).collect::<Result<_, _>>()?;
+        let grids = names.iter().map(|name| calendar.grid(name, now)).collect::<Result<_, _>>()?;
         Ok(FleetAnswer::Grids(grids))
     }
 }

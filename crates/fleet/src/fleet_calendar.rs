@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use linerate_archive::{AgentRemoval, Calendar, CalendarError, CalendarTransaction, RunFilter};
+use linerate_archive::{AgentRemoval, Calendar, CalendarError, CalendarTransaction, NewestRun, RunFilter};
 use linerate_model::calendar::{
-    Alarm, CalendarRun, CalendarRunState, FleetAgent, FleetHostState, FleetHostStatus, FleetStatus, MeshCell,
-    MeshGrid, Schedule, ScheduleState, UnixTime,
+    Alarm, CalendarRun, CalendarRunState, FleetAgent, FleetHostState, FleetHostStatus, FleetStatus, Schedule,
+    ScheduleState, UnixTime,
 };
 use linerate_runner::archive_to_read;
 use linerate_units::Span;
@@ -16,10 +16,11 @@ use crate::inventory::{FleetHost, Inventory};
 use crate::recurrence::DueTimes;
 use crate::request::ScheduleRequest;
 
+mod pages;
 mod why;
 
-/// An agent that was not heard for this time is away. It reports about twice a minute.
-const SILENT: Span = Span::from_secs(120);
+pub use pages::{MeshPage, SchedulePage};
+
 /// How far ahead a free time is looked for.
 const SEARCH: Span = Span::from_secs(7 * 24 * 3600);
 /// How long ago a run may have ended for the state of a fleet.
@@ -227,15 +228,6 @@ impl FleetCalendar {
         Ok(self.calendar.read(|calendar| calendar.run(run))?.is_some())
     }
 
-    /// The grids of all meshes.
-    ///
-    /// # Errors
-    /// The calendar cannot be read.
-    pub fn grids(&mut self) -> Result<Vec<MeshGrid>, FleetError> {
-        let names: Vec<String> = self.inventory()?.meshes.into_iter().map(|mesh| mesh.name).collect();
-        names.iter().map(|name| self.grid(name)).collect()
-    }
-
     /// The agents of hosts, by name.
     ///
     /// # Errors
@@ -298,89 +290,27 @@ impl FleetCalendar {
         Ok(self.calendar.read(|calendar| calendar.alarms(open, MAX_ALARMS))?)
     }
 
-    /// A mesh as a grid.
-    ///
-    /// # Errors
-    /// There is no such mesh, or the calendar cannot be read.
-    pub fn grid(&mut self, mesh: &str) -> Result<MeshGrid, FleetError> {
-        let inventory = self.inventory()?;
-        let mesh = inventory.mesh(mesh)?;
-        let booked = RunFilter {
-            mesh: Some(mesh.name.clone()),
-            states: vec![CalendarRunState::Booked, CalendarRunState::Running],
-            ..RunFilter::default()
-        };
-        let (last, results, coming, alarms, schedules) = self.calendar.read(|calendar| {
-            Ok((
-                calendar.last_runs(&mesh.name, false)?,
-                calendar.last_runs(&mesh.name, true)?,
-                calendar.runs(&booked)?,
-                calendar.alarms(true, MAX_ALARMS)?,
-                calendar.schedules()?,
-            ))
-        })?;
-        let by_pair = |runs: Vec<CalendarRun>| -> BTreeMap<(String, String), CalendarRun> {
-            runs.into_iter().map(|run| ((run.from.clone(), run.to.clone()), run)).collect()
-        };
-        let (mut last, mut results) = (by_pair(last), by_pair(results));
-        let mut next: BTreeMap<(String, String), UnixTime> = BTreeMap::new();
-        let coming = coming.into_iter().map(|run| ((run.from, run.to), run.starts));
-        let due = schedules.into_iter().filter(|state| state.schedule.mesh.as_deref() == Some(&mesh.name));
-        let due = due.filter_map(|state| {
-            let Schedule { from, to, .. } = state.schedule;
-            Some(((from.into_string(), to.into_string()), state.next_due?))
-        });
-        for (pair, time) in coming.chain(due) {
-            let first = next.entry(pair).or_insert(time);
-            *first = time.min(*first);
-        }
-        let mut open: BTreeMap<(String, String), Vec<Alarm>> = BTreeMap::new();
-        for alarm in alarms.into_iter().filter(|alarm| alarm.mesh.as_ref() == Some(&mesh.name)) {
-            open.entry((alarm.from.clone(), alarm.to.clone())).or_default().push(alarm);
-        }
-        let cell = |(from, to): (&str, &str)| {
-            let pair = (from.to_owned(), to.to_owned());
-            let newest = last.remove(&pair);
-            MeshCell {
-                last: newest.as_ref().and_then(|run| Some((run.state, run.ended?))),
-                run: newest.as_ref().map(|run| run.id.clone()),
-                reason: newest.map(|run| run.reason).unwrap_or_default(),
-                result: results.remove(&pair).and_then(|run| Some((run.result?, run.ended?))),
-                next: next.remove(&pair),
-                alarms: open.remove(&pair).unwrap_or_default(),
-                from: pair.0,
-                to: pair.1,
-            }
-        };
-        let cells = mesh.pairs(&inventory).map(cell).collect();
-        Ok(MeshGrid { name: mesh.name.clone(), hosts: mesh.hosts.clone(), cells })
-    }
-
     /// The state of the fleet.
     ///
     /// # Errors
     /// No coordinator has described it yet, or the calendar cannot be read.
     pub fn status(&mut self, now: UnixTime) -> Result<FleetStatus, FleetError> {
         let inventory = self.inventory()?;
-        let ended: Vec<CalendarRunState> =
-            vec![CalendarRunState::Running, CalendarRunState::Finished, CalendarRunState::Failed];
-        let recent =
-            RunFilter { states: ended, ends_after: Some(now.before(RECENT)), ..RunFilter::default() };
+        let since = now.before(RECENT);
         let (agents, lease, applied, runs, counts, schedules, alarms) = self.calendar.read(|calendar| {
             Ok((
                 calendar.agents()?,
                 calendar.lease()?,
                 calendar.inventory()?.map(|(_, applied)| applied).unwrap_or_default(),
-                calendar.runs(&recent)?,
-                calendar.run_counts(now.before(RECENT))?,
-                calendar.schedules()?,
+                calendar.newest_runs(since, now)?,
+                calendar.run_counts(since)?,
+                calendar.schedule_counts()?,
                 calendar.alarms(true, MAX_ALARMS)?,
             ))
         })?;
-        let mut newest: BTreeMap<&str, &CalendarRun> = BTreeMap::new();
-        let rank = |run: &CalendarRun| (run.state == CalendarRunState::Running, run.ended);
-        // A run whose time is over and that nobody has ended says nothing yet.
-        for run in runs.iter().filter(|run| run.state.is_end() || run.ends > now) {
+        let mut newest: BTreeMap<&str, &NewestRun> = BTreeMap::new();
+        let rank = |run: &NewestRun| (run.state == CalendarRunState::Running, run.ended);
+        for run in &runs {
             for host in [run.from.as_str(), run.to.as_str()] {
                 let known = newest.entry(host).or_insert(run);
                 if rank(run) > rank(known) {
@@ -394,7 +324,6 @@ impl FleetCalendar {
             let name = host.name.as_str();
             host_status(host, newest.get(name).copied(), agents.get(name).copied(), now)
         });
-        let paused = schedules.iter().filter(|state| state.paused).count() as u64;
         Ok(FleetStatus {
             name: inventory.name.clone(),
             applied,
@@ -404,7 +333,7 @@ impl FleetCalendar {
                 .map(|lease| (lease.holder.as_str().into(), lease.until)),
             epoch: lease.map_or(0, |lease| lease.epoch),
             hosts: hosts.collect(),
-            schedules: (schedules.len() as u64, paused),
+            schedules,
             runs: counts,
             alarms,
         })
@@ -428,11 +357,11 @@ fn cancel_one(
 /// How a host is, by its newest run and by its agent.
 fn host_status(
     host: &FleetHost,
-    newest: Option<&CalendarRun>,
+    newest: Option<&NewestRun>,
     agent: Option<&FleetAgent>,
     now: UnixTime,
 ) -> FleetHostStatus {
-    let trouble = agent.and_then(|agent| why_no_runs(agent, now.before(SILENT)));
+    let trouble = agent.and_then(|agent| why_no_runs(agent, now.before(FleetAgent::SILENT_AFTER)));
     let by_run = match newest.map(|run| run.state) {
         None => FleetHostState::Unknown,
         Some(CalendarRunState::Running) => FleetHostState::Measuring,

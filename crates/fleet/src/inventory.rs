@@ -308,11 +308,16 @@ impl Mesh {
         of_template.chain(listed.filter(move |pair| pair.0 != pair.1 && known.insert(*pair)))
     }
 
+    /// The name of the schedule of a pair. Names of users have no dots.
+    #[must_use]
+    pub fn schedule_name(&self, from: &str, to: &str) -> String {
+        format!("{}.{from}.{to}", self.name)
+    }
+
     /// A schedule for each pair. Those with a period are spread over it.
     pub(crate) fn schedules<'m>(&'m self, inventory: &'m Inventory) -> impl Iterator<Item = Schedule> {
         self.pairs(inventory).map(move |(from, to)| {
-            // Names of users have no dots.
-            let name = format!("{}.{from}.{to}", self.name);
+            let name = self.schedule_name(from, to);
             let recurrence = match &self.cron {
                 Some(expression) => Recurrence::Cron(expression.as_str().into()),
                 None => Recurrence::Every {

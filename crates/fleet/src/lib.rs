@@ -67,7 +67,7 @@ pub use coordinator::{AgentNotice, ClockCheck, FleetAction, FleetCoordinator, HO
 pub use engines::{EnginePaths, LocalNats, LocalPostgres, LocalServerError, end_left_servers};
 pub use enrollment::{BrokerOptions, Enrollment, EnrollmentError, coordinators_key};
 pub use error::FleetError;
-pub use fleet_calendar::{CancelTarget, FleetCalendar};
+pub use fleet_calendar::{CancelTarget, FleetCalendar, MeshPage, SchedulePage};
 pub use inventory::{FleetHost, Inventory, Mesh, MeshTemplate, Notify, SharedResource};
 /// What agents and coordinators say to each other, and by which keys they know each other.
 pub use linerate_proto::fleet::{

@@ -20,7 +20,7 @@ pub use answer::{
     FleetHostState, FleetHostStatus, FleetPreview, FleetStatus, FreeTime, MeshPreview, ResourceLoad,
     ScheduleObstacle, WhyAnswer,
 };
-pub use cell::{CellResult, MeshCell, MeshGrid};
+pub use cell::{CellResult, MeshCell, MeshGrid, ScheduleResult};
 pub use fleet_answer::FleetAnswer;
 pub use quiet_hours::{QuietHours, QuietHoursError};
 pub use resource::{Resource, ResourceKind, ResourceReservation, ResourceUse};

@@ -335,7 +335,12 @@ fn schedule_routes() -> ApiRouter<Service> {
         .api_route(
             "/api/v1/schedules",
             get_with(fleet::schedules, move |op| {
-                about(op, "listSchedules", tag, "Schedules, and the runs that have not ended")
+                about(
+                    op,
+                    "listSchedules",
+                    tag,
+                    "Schedules, the active runs, and the next run of each of them",
+                )
             })
             .post_with(fleet::add, move |op| {
                 about_write(

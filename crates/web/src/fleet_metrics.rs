@@ -49,7 +49,7 @@ pub(crate) struct FleetResults {
 
 impl FleetResults {
     pub(crate) fn read(calendar: &mut FleetCalendar) -> Result<Self, FleetError> {
-        let results = Self::of(&calendar.status(now())?, &calendar.grids()?);
+        let results = Self::of(&calendar.status(now())?, &calendar.first_pairs(usize::MAX, now())?);
         results.note_agents(&calendar.agents()?);
         Ok(results)
     }

@@ -27,11 +27,12 @@ const schedule = (name: string): Schedule => ({
   paused: false,
 });
 
-async function openFleet(address: string, meshes: Mesh[] = []): Promise<void> {
+async function openFleet(address: string, meshes: Mesh[] = [], page: { next?: string } = {}): Promise<void> {
   vi.mocked(getFleet).mockResolvedValue(fleet);
   vi.mocked(getMeshes).mockResolvedValue({ meshes });
   vi.mocked(getAgents).mockResolvedValue({ agents: [] });
-  vi.mocked(getSchedules).mockResolvedValue({ schedules: [schedule("often"), schedule("seldom")], runs: [] });
+  const schedules = [schedule("often"), schedule("seldom")];
+  vi.mocked(getSchedules).mockResolvedValue({ schedules, runs: [], ...page });
   vi.mocked(pauseSchedule).mockResolvedValue(undefined);
   await openPage(address, <FleetPage />);
 }
@@ -90,4 +91,24 @@ test("an impossible rate is marked in the grid", async () => {
   const link = document.querySelector("table.mesh a");
   expect(link?.textContent).toBe("⚠ impossible");
   expect(link?.getAttribute("aria-label")).toBe("one to two: the measured rate is impossible");
+});
+
+test("further schedules are on further pages, which stay when something is opened", async () => {
+  vi.mocked(getCell).mockResolvedValue({ runs: [] });
+  await openFleet("/fleet?mesh=all&from=one&to=two");
+  expect(text()).not.toContain("More schedules");
+  closePage();
+  await openFleet("/fleet", [], { next: "seldom" });
+  const more = document.querySelector<HTMLAnchorElement>("a[href*=schedules_after]");
+  expect(more?.textContent).toBe("More schedules");
+  navigate(more?.getAttribute("href") ?? "");
+  await settle();
+  expect(getSchedules).toHaveBeenLastCalledWith("seldom");
+  vi.mocked(getWhy).mockResolvedValue(why());
+  await press("Why?");
+  expect(location.search).toBe("?schedules_after=seldom&schedule=often");
+  const first = [...document.querySelectorAll("a")].find((one) => one.textContent === "First schedules");
+  navigate(first?.getAttribute("href") ?? "");
+  await settle();
+  expect(getSchedules).toHaveBeenLastCalledWith(null);
 });

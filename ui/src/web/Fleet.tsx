@@ -32,18 +32,55 @@ import { flowRate, IMPOSSIBLE, NOTHING, plural, when, words } from "./words";
 
 /** How often the page asks again, milliseconds. */
 const REFRESH_MS = 10_000;
-/** Schedules that are listed at most. */
-const MAX_SCHEDULES = 100;
+/** The lists that have pages: the name after which the page that is shown begins is in the address. */
+const LISTS = ["meshes_after", "schedules_after"] as const;
+type List = (typeof LISTS)[number];
 
 /** Everything that the page shows, of about the same moment. */
-async function getAll() {
+async function getAll(meshesAfter: string | null, schedulesAfter: string | null) {
   const fleet = await getFleet();
-  const [meshes, schedules, agents] = await Promise.all([getMeshes(), getSchedules(), getAgents()]);
+  const [meshes, schedules, agents] = await Promise.all([
+    getMeshes(meshesAfter),
+    getSchedules(schedulesAfter),
+    getAgents(),
+  ]);
   return { fleet, meshes, schedules, agents };
 }
 
+/** Addresses of this page with something open. The lists stay at their pages, unless another one is given. */
+function useFleetPath() {
+  const { searchParams } = useAddress();
+  return (open: Record<string, string>) => {
+    const query = new URLSearchParams();
+    for (const list of LISTS) query.set(list, searchParams.get(list) ?? "");
+    for (const [name, value] of Object.entries(open)) query.set(name, value);
+    for (const list of LISTS) if (!query.get(list)) query.delete(list);
+    return query.size > 0 ? `/fleet?${query}` : "/fleet";
+  };
+}
+
+/** The way to the next page of a list, and back to its first one. */
+function Pages({ list, next, what }: { list: List; next: string | undefined; what: string }) {
+  const { searchParams } = useAddress();
+  const path = useFleetPath();
+  const isFirst = !searchParams.get(list);
+  if (isFirst && next === undefined) return null;
+  return (
+    <p class="actions">
+      {!isFirst && <a href={path({ [list]: "" })}>First {what}</a>}
+      {next !== undefined && <a href={path({ [list]: next })}>More {what}</a>}
+    </p>
+  );
+}
+
 export function FleetPage() {
-  const { value, at, problem, reload, round } = usePolled("fleet", getAll, REFRESH_MS);
+  const { searchParams } = useAddress();
+  const [meshesAfter, schedulesAfter] = [searchParams.get(LISTS[0]), searchParams.get(LISTS[1])];
+  const { value, at, problem, reload, round } = usePolled(
+    `fleet ${meshesAfter} ${schedulesAfter}`,
+    () => getAll(meshesAfter, schedulesAfter),
+    REFRESH_MS,
+  );
   useEffect(() => {
     document.title = "Fleet · linerate";
   }, []);
@@ -87,6 +124,7 @@ function Overview({ all, round, onChange }: { all: Everything; round: number; on
       {meshes.meshes.map((mesh) => (
         <Grid key={mesh.mesh} mesh={mesh} />
       ))}
+      <Pages list="meshes_after" next={meshes.next} what="meshes" />
       {mesh && from && to && (
         <CellHistory key={`${mesh} ${from} ${to}`} mesh={mesh} from={from} to={to} round={round} />
       )}
@@ -95,6 +133,7 @@ function Overview({ all, round, onChange }: { all: Everything; round: number; on
       <Schedules
         schedules={schedules.schedules}
         runs={schedules.runs}
+        next={schedules.next}
         hosts={fleet.agents.map(({ name }) => name)}
         open={open}
         round={round}
@@ -140,6 +179,7 @@ function Alarms({ alarms }: { alarms: Alarm[] }) {
 const MARKS = { alarm: "⚠ ", stale: "? ", good: "", none: "" } as const;
 
 function Grid({ mesh }: { mesh: Mesh }) {
+  const path = useFleetPath();
   const cells = new Map(mesh.cells.map((cell) => [`${cell.from} ${cell.to}`, cell]));
   return (
     <section aria-labelledby={`mesh-${mesh.mesh}`}>
@@ -164,10 +204,13 @@ function Grid({ mesh }: { mesh: Mesh }) {
                 {mesh.hosts.map((to) => {
                   const cell = cells.get(`${from} ${to}`);
                   if (!cell) return <td key={to} class="empty" />;
-                  const address = new URLSearchParams({ mesh: mesh.mesh, from, to });
                   return (
                     <td key={to} class={mark(cell)}>
-                      <a href={`/fleet?${address}`} title={sentence(cell)} aria-label={sentence(cell)}>
+                      <a
+                        href={path({ mesh: mesh.mesh, from, to })}
+                        title={sentence(cell)}
+                        aria-label={sentence(cell)}
+                      >
                         {MARKS[mark(cell)]}
                         {isImpossible(cell) ? IMPOSSIBLE : (cell.short ?? NOTHING)}
                       </a>
@@ -179,11 +222,17 @@ function Grid({ mesh }: { mesh: Mesh }) {
           </tbody>
         </table>
       </div>
+      {mesh.left_out !== undefined && (
+        <p>
+          And {plural(mesh.left_out, "more pair")}: <code>linerate mesh {mesh.mesh}</code> has all of them.
+        </p>
+      )}
     </section>
   );
 }
 
 function CellHistory({ mesh, from, to, round }: { mesh: string; from: string; to: string; round: number }) {
+  const path = useFleetPath();
   const { value, problem } = useLoad(`${mesh} ${from} ${to} ${round}`, () => getCell(mesh, from, to));
   return (
     <section aria-labelledby="cell">
@@ -197,7 +246,7 @@ function CellHistory({ mesh, from, to, round }: { mesh: string; from: string; to
       )}
       {value && <RunTable runs={value.runs} />}
       <p>
-        <a href="/fleet">Close</a>
+        <a href={path({})}>Close</a>
       </p>
     </section>
   );
@@ -319,14 +368,17 @@ function Agents({ agents }: { agents: Agent[] }) {
 interface SchedulesProps {
   schedules: Schedule[];
   runs: CalendarRun[];
+  /** After which the next page begins. */
+  next: string | undefined;
   hosts: string[];
   open: string | null;
   round: number;
   onChange: () => void;
 }
 
-function Schedules({ schedules, runs, hosts, open, round, onChange }: SchedulesProps) {
+function Schedules({ schedules, runs, next: nextPage, hosts, open, round, onChange }: SchedulesProps) {
   const { can } = useVisitor();
+  const path = useFleetPath();
   const [problem, setProblem] = useProblem();
   const [toRemove, setToRemove] = useState("");
   const dialog = useRef<HTMLDialogElement>(null);
@@ -382,7 +434,7 @@ function Schedules({ schedules, runs, hosts, open, round, onChange }: SchedulesP
             </tr>
           </thead>
           <tbody>
-            {schedules.slice(0, MAX_SCHEDULES).map((schedule) => (
+            {schedules.map((schedule) => (
               <tr key={schedule.name}>
                 <th scope="row">{schedule.name}</th>
                 <td>
@@ -397,12 +449,7 @@ function Schedules({ schedules, runs, hosts, open, round, onChange }: SchedulesP
                     type="button"
                     aria-expanded={open === schedule.name}
                     onClick={() =>
-                      navigate(
-                        open === schedule.name
-                          ? "/fleet"
-                          : `/fleet?${new URLSearchParams({ schedule: schedule.name })}`,
-                        true,
-                      )
+                      navigate(path(open === schedule.name ? {} : { schedule: schedule.name }), true)
                     }
                   >
                     Why?
@@ -433,11 +480,7 @@ function Schedules({ schedules, runs, hosts, open, round, onChange }: SchedulesP
           </tbody>
         </table>
       </div>
-      {schedules.length > MAX_SCHEDULES && (
-        <p>
-          And {schedules.length - MAX_SCHEDULES} more: <code>linerate schedule list</code> has all of them.
-        </p>
-      )}
+      <Pages list="schedules_after" next={nextPage} what="schedules" />
       {open && <WhyNot key={open} name={open} round={round} />}
       {can("admin") && (
         <NewSchedule
@@ -445,7 +488,7 @@ function Schedules({ schedules, runs, hosts, open, round, onChange }: SchedulesP
           onProblem={setProblem}
           onAdd={(name) => {
             onChange();
-            navigate(`/fleet?${new URLSearchParams({ schedule: name })}`, true);
+            navigate(path({ schedule: name }), true);
           }}
         />
       )}
@@ -463,7 +506,7 @@ function Schedules({ schedules, runs, hosts, open, round, onChange }: SchedulesP
               dialog.current?.close();
               act(async () => {
                 await removeSchedule(toRemove);
-                if (open === toRemove) navigate("/fleet", true);
+                if (open === toRemove) navigate(path({}), true);
               });
             }}
           >

@@ -231,10 +231,14 @@ export const labLiveUrl = (name: string) => `${BASE}/labs/${encodeURIComponent(n
 
 export const getFleet = () => call<Fleet>("/fleet");
 export const getAgents = () => call<{ agents: Agent[] }>("/agents");
-export const getMeshes = () => call<{ meshes: Mesh[] }>("/meshes");
+/** The page of a list that follows on what has this name; the first one without it. */
+const pageAfter = (after?: string | null) => (after ? `?${new URLSearchParams({ after })}` : "");
+export const getMeshes = (after?: string | null) =>
+  call<{ meshes: Mesh[]; next?: string }>(`/meshes${pageAfter(after)}`);
 export const getCell = (mesh: string, from: string, to: string) =>
   call<{ runs: CalendarRun[] }>(`/meshes/${[mesh, from, to].map(encodeURIComponent).join("/")}`);
-export const getSchedules = () => call<{ schedules: Schedule[]; runs: CalendarRun[] }>("/schedules");
+export const getSchedules = (after?: string | null) =>
+  call<{ schedules: Schedule[]; runs: CalendarRun[]; next?: string }>(`/schedules${pageAfter(after)}`);
 const schedule = (name: string) => `/schedules/${encodeURIComponent(name)}`;
 export const getWhy = (name: string) => call<Why>(`${schedule(name)}/why`);
 export const addSchedule = (request: NewScheduleRequest) => write<unknown>("POST", "/schedules", request);

@@ -70,6 +70,8 @@ export interface Mesh {
   mesh: string;
   hosts: string[];
   cells: Cell[];
+  /** Pairs that are not among the cells. */
+  left_out?: number;
 }
 
 export interface CalendarRun {

@@ -172,16 +172,20 @@ impl CalendarTransaction<'_> {
         self.execute(change, &[schedule.into(), reason.into(), other.into(), value_of(due_after)]).map(drop)
     }
 
-    /// How many runs are in each state, among those whose reservations end after a time.
+    /// How many runs are in each state, among those whose reservations start at a time or later.
     ///
     /// # Errors
     /// The calendar cannot be read.
     pub fn run_counts(
         &mut self,
-        ends_after: UnixTime,
+        starts_from: UnixTime,
     ) -> Result<Vec<(CalendarRunState, u64)>, CalendarError> {
-        let counts = "SELECT state, count(*) FROM fleet_run WHERE ends > ?1 GROUP BY state ORDER BY state";
-        self.list(counts, &[value_of(ends_after)], |row| {
+        // All states are named because the index is by state and start.
+        let all = CalendarRunState::ALL.map(|state| format!("'{}'", state.name())).join(", ");
+        let counts = format!(
+            "SELECT state, count(*) FROM fleet_run WHERE state IN ({all}) AND starts >= ?1 GROUP BY state ORDER BY state"
+        );
+        self.list(&counts, &[value_of(starts_from)], |row| {
             let state = row.text(0)?;
             let count = rows::number(row, 1)?;
             Ok((CalendarRunState::named(&state), count))
@@ -414,24 +418,6 @@ impl CalendarTransaction<'_> {
             self.execute(unused, &[])?;
         }
         Ok(removed)
-    }
-
-    /// The newest run of each schedule of a mesh that was made, or should have been: not one that a user cancelled or that
-    /// found no time.
-    ///
-    /// # Errors
-    /// The calendar cannot be read.
-    pub fn last_runs(&mut self, mesh: &str, with_result: bool) -> Result<Vec<CalendarRun>, CalendarError> {
-        let which =
-            if with_result { "m.result IS NOT NULL" } else { "m.state IN ('finished', 'failed', 'missed')" };
-        // One look at the index for each schedule: a mesh may have years of runs.
-        let newest = format!(
-            "SELECT {RUN_COLUMNS} FROM {RUNS} JOIN fleet_schedule h ON r.id =
-                 (SELECT m.id FROM fleet_run m WHERE m.schedule = h.name AND {which}
-                  ORDER BY m.due DESC, m.attempt DESC LIMIT 1)
-             WHERE h.mesh = ?1 ORDER BY r.from_host, r.to_host"
-        );
-        self.list(&newest, &[mesh.into()], rows::run)
     }
 }
 

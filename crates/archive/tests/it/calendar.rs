@@ -21,7 +21,7 @@ on_both_databases!(
     a_lease_of_somebody_whose_clock_was_ahead_counts_as_ended,
     the_clock_of_a_server_is_read_if_there_is_one,
     runs_are_selected_and_counted,
-    the_last_run_of_each_pair_of_a_mesh_is_found,
+    the_last_run_of_each_schedule_is_found,
     alarms_are_open_once,
     old_runs_are_forgotten,
     long_specifications_are_stored_once,
@@ -296,7 +296,7 @@ fn runs_are_selected_and_counted(place: &TestPlace) {
         .unwrap();
 }
 
-fn the_last_run_of_each_pair_of_a_mesh_is_found(place: &TestPlace) {
+fn the_last_run_of_each_schedule_is_found(place: &TestPlace) {
     let mut calendar = calendar(place);
     let of = |id: &str, schedule: &str, starts: i64| CalendarRun {
         schedule: schedule.to_owned(),
@@ -323,7 +323,8 @@ fn the_last_run_of_each_pair_of_a_mesh_is_found(place: &TestPlace) {
         })
         .unwrap();
     let mut last = |with_result| -> Vec<String> {
-        let runs = calendar.read(|calendar| calendar.last_runs("m", with_result)).unwrap();
+        let schedules = ["x", "y", "never", "gone"];
+        let runs = calendar.read(|calendar| calendar.last_runs(&schedules, with_result)).unwrap();
         runs.into_iter().map(|run| run.id).collect()
     };
     assert_eq!((last(false), last(true)), (vec!["2".to_owned()], vec!["1".to_owned()]));

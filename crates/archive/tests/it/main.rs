@@ -7,6 +7,7 @@ mod both;
 mod calendar;
 mod earlier_versions;
 mod encryption;
+mod fleet_pages;
 mod folder;
 mod limits;
 mod names;

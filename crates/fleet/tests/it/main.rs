@@ -7,6 +7,7 @@ mod agent_memory;
 mod agent_messages;
 mod agent_reports;
 mod booking_model;
+mod calendar_pages;
 mod cancelled_runs;
 mod coordinator;
 mod engines;

@@ -1,5 +1,7 @@
 //! A host that carries out its part of the calendar by itself.
 
+use linerate_units::Span;
+
 use super::UnixTime;
 use crate::ForeignText;
 
@@ -34,6 +36,17 @@ pub struct FleetAgent {
     pub lease_until: UnixTime,
     /// Whether it may have a calendar that the database knows nothing of, because the database lost something.
     pub lost: bool,
+}
+
+impl FleetAgent {
+    /// An agent that was not heard for this time is silent. It reports every 30 seconds.
+    pub const SILENT_AFTER: Span = Span::from_secs(120);
+
+    /// Whether it is silent at `now`, or was never heard.
+    #[must_use]
+    pub fn is_silent(&self, now: UnixTime) -> bool {
+        self.seen.is_none_or(|seen| now.since(seen) >= Self::SILENT_AFTER)
+    }
 }
 
 /// What an agent says of itself.

@@ -73,7 +73,7 @@ pub struct FleetStatus {
     pub hosts: Vec<FleetHostStatus>,
     /// Number of schedules, and of those that are paused.
     pub schedules: (u64, u64),
-    /// Number of runs by state, of those that end in the last 24 hours or later.
+    /// Number of runs by state, of those that begin in the last 24 hours or later.
     pub runs: Vec<(CalendarRunState, u64)>,
     /// Alarms that are not cleared.
     pub alarms: Vec<Alarm>,

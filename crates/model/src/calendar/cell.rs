@@ -82,6 +82,21 @@ pub struct MeshCell {
     pub alarms: Vec<Alarm>,
 }
 
+/// The newest result of a schedule.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScheduleResult {
+    /// Its name.
+    pub name: String,
+    /// The host that is the client.
+    pub from: String,
+    /// The host that is the server.
+    pub to: String,
+    /// The newest run that has ended, and when.
+    pub last: Option<(CalendarRunState, UnixTime)>,
+    /// The newest result. It may be older than the newest run.
+    pub result: Option<CellResult>,
+}
+
 /// A mesh as a grid.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeshGrid {
@@ -91,6 +106,8 @@ pub struct MeshGrid {
     pub hosts: Vec<String>,
     /// Its pairs.
     pub cells: Vec<MeshCell>,
+    /// Pairs that are not among them, because they would be too many.
+    pub left_out: u64,
 }
 
 #[cfg(test)]

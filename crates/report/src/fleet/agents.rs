@@ -1,14 +1,10 @@
 //! Agents that carry out the calendar by themselves.
 
 use linerate_model::calendar::{FleetAgent, UnixTime};
-use linerate_units::Span;
 
 use super::{LocalTimes, MIN_WORDS};
 use crate::layout::{TextLayout, TextRole, wrap};
 use crate::table::{Cell, Column, Table};
-
-/// An agent that was not heard for this time is silent. It reports every 30 seconds.
-const SILENT_AFTER: Span = Span::from_secs(120);
 
 pub(super) fn table(agents: &[FleetAgent], now: UnixTime, times: LocalTimes<'_>) -> Table {
     let words = |head, text: &dyn Fn(&FleetAgent) -> String| {
@@ -34,7 +30,7 @@ pub(super) fn state(agent: &FleetAgent, now: UnixTime) -> &'static str {
     match (agent.revoked, agent.seen) {
         (Some(_), _) => "revoked",
         (None, None) => "never heard",
-        (None, Some(seen)) if now.since(seen) >= SILENT_AFTER => "silent",
+        (None, Some(_)) if agent.is_silent(now) => "silent",
         (None, Some(_)) if !agent.note.is_empty() => "full",
         (None, Some(_)) if agent.acked < agent.version => "behind",
         (None, Some(_)) => "ready",
@@ -77,6 +73,7 @@ pub(super) fn removed(host: &str, view: &TextLayout) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linerate_units::Span;
 
     #[test]
     fn an_agent_that_is_not_heard_is_not_ready() {

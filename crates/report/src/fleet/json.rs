@@ -91,8 +91,11 @@ documents! {
         schema: &'static str,
         /// By name.
         schedules: Vec<ScheduleEntry>,
-        /// Booked and active runs.
+        /// Booked and active runs; on a page, the active ones and the next one of each of its schedules.
         runs: Vec<CalendarRunEntry>,
+        /// What to give as `after` for the next page; absent on the last one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        next: Option<String>,
     }
 
     /// A schedule.
@@ -263,6 +266,9 @@ documents! {
         schema: &'static str,
         /// The meshes.
         meshes: Vec<MeshEntry>,
+        /// What to give as `after` for the next page; absent on the last one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        next: Option<String>,
     }
 
     /// A mesh.
@@ -273,6 +279,9 @@ documents! {
         hosts: Vec<String>,
         /// Its pairs.
         cells: Vec<CellEntry>,
+        /// Number of pairs that a page leaves out, because they are too many; absent if there are none.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        left_out: Option<u64>,
     }
 
     /// A pair of a mesh.

@@ -240,7 +240,8 @@ fn a_grid_marks_alarms_and_old_results_and_says_why() {
     cells[1].last = Some((CalendarRunState::Failed, at(-1)));
     cells[1].reason = "rome: connection refused".into();
     cells[3] = MeshCell { result: None, last: None, ..cells[3].clone() };
-    let grid = MeshGrid { name: "core".to_owned(), hosts: names.map(str::to_owned).to_vec(), cells };
+    let hosts = names.map(str::to_owned).to_vec();
+    let grid = MeshGrid { name: "core".to_owned(), hosts, cells, left_out: 0 };
     check(
         &FleetAnswer::Grids(vec![grid]),
         &expect![[r#"

@@ -5,7 +5,8 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use linerate_fleet::{
-    CancelTarget, FleetCalendar, FleetError, MeshRequest, ScheduleCommand, ScheduleName, now,
+    CancelTarget, FleetCalendar, FleetError, MeshPage, MeshRequest, ScheduleCommand, ScheduleName,
+    SchedulePage, now,
 };
 use linerate_model::calendar::FleetAnswer;
 use linerate_report::fleet::{
@@ -17,9 +18,35 @@ use serde::Deserialize;
 
 use super::{MayAdminister, MayRun, MayView};
 use crate::problem::{ENDED, HttpProblem, INVALID_REQUEST, NOT_FOUND};
-use crate::request::{JsonBody, PathParts};
+use crate::request::{JsonBody, PathParts, Query};
 use crate::schedule_request::NewSchedule;
 use crate::service::Service;
+
+/// Most schedules or meshes of a page, and how many it has by default.
+const MAX_PAGE: u32 = 500;
+const DEFAULT_PAGE: u32 = 100;
+
+/// Which schedules or meshes to list.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct FleetPageQuery {
+    /// Most entries of this page, at most 500 [default: 100].
+    #[schemars(range(min = 1, max = 500))]
+    limit: Option<u32>,
+    /// `next` of the previous page.
+    after: Option<String>,
+}
+
+impl FleetPageQuery {
+    fn size(&self) -> Result<u32, HttpProblem> {
+        let size = self.limit.unwrap_or(DEFAULT_PAGE);
+        if (1..=MAX_PAGE).contains(&size) {
+            return Ok(size);
+        }
+        let text = format!("a page has 1 to {MAX_PAGE} entries");
+        Err(HttpProblem::new(INVALID_REQUEST, text).at("limit").limit(u64::from(MAX_PAGE)))
+    }
+}
 
 /// A schedule in a path.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -62,7 +89,7 @@ impl From<FleetError> for HttpProblem {
     }
 }
 
-/// Executes `work` with the calendar, in the thread for the archive.
+/// Executes `work` with the calendar, in the thread for the archive. Documents are made there too: they may be large.
 async fn with<T: Send + 'static>(
     service: &Service,
     work: impl FnOnce(&mut FleetCalendar) -> Result<T, FleetError> + Send + 'static,
@@ -78,24 +105,27 @@ pub(crate) async fn status(
     State(service): State<Service>,
     _: MayView,
 ) -> Result<Json<FleetDocument>, HttpProblem> {
-    let status = with(&service, |calendar| calendar.status(now())).await?;
-    Ok(Json(FleetDocument::new(&status)))
+    with(&service, |calendar| Ok(FleetDocument::new(&calendar.status(now())?))).await.map(Json)
 }
 
 pub(crate) async fn agents(
     State(service): State<Service>,
     _: MayView,
 ) -> Result<Json<AgentsDocument>, HttpProblem> {
-    let agents = with(&service, FleetCalendar::agents).await?;
-    Ok(Json(AgentsDocument::new(&agents, now())))
+    with(&service, |calendar| Ok(AgentsDocument::new(&calendar.agents()?, now()))).await.map(Json)
 }
 
 pub(crate) async fn meshes(
     State(service): State<Service>,
     _: MayView,
+    Query(query): Query<FleetPageQuery>,
 ) -> Result<Json<MeshesDocument>, HttpProblem> {
-    let grids = with(&service, FleetCalendar::grids).await?;
-    Ok(Json(MeshesDocument::new(&grids)))
+    let size = query.size()? as usize;
+    let page = move |calendar: &mut FleetCalendar| {
+        let MeshPage { meshes, next } = calendar.mesh_page(query.after.as_deref(), size, now())?;
+        Ok(MeshesDocument::new(&meshes).before(next))
+    };
+    with(&service, page).await.map(Json)
 }
 
 pub(crate) async fn cell(
@@ -113,11 +143,15 @@ pub(crate) async fn cell(
 pub(crate) async fn schedules(
     State(service): State<Service>,
     _: MayView,
+    Query(query): Query<FleetPageQuery>,
 ) -> Result<Json<SchedulesDocument>, HttpProblem> {
-    match with(&service, |calendar| ScheduleCommand::List.execute(calendar, now())).await? {
-        FleetAnswer::Schedules(schedules, runs) => Ok(Json(SchedulesDocument::new(&schedules, &runs))),
-        _ => Ok(Json(SchedulesDocument::new(&[], &[]))),
-    }
+    let size = query.size()?;
+    let page = move |calendar: &mut FleetCalendar| {
+        let SchedulePage { schedules, runs, next } =
+            calendar.schedule_page(query.after.as_deref(), size, now())?;
+        Ok(SchedulesDocument::new(&schedules, &runs).before(next))
+    };
+    with(&service, page).await.map(Json)
 }
 
 /// 201 with the new schedule.
@@ -163,16 +197,16 @@ pub(crate) async fn why(
     _: MayView,
     PathParts(path): PathParts<SchedulePath>,
 ) -> Result<Json<WhyDocument>, HttpProblem> {
-    let answer = with(&service, move |calendar| calendar.why(&path.name, now(), now())).await?;
-    Ok(Json(WhyDocument::new(&answer)))
+    let why =
+        move |calendar: &mut FleetCalendar| Ok(WhyDocument::new(&calendar.why(&path.name, now(), now())?));
+    with(&service, why).await.map(Json)
 }
 
 pub(crate) async fn alarms(
     State(service): State<Service>,
     _: MayView,
 ) -> Result<Json<AlarmsDocument>, HttpProblem> {
-    let alarms = with(&service, |calendar| calendar.alarms(false)).await?;
-    Ok(Json(AlarmsDocument::new(&alarms)))
+    with(&service, |calendar| Ok(AlarmsDocument::new(&calendar.alarms(false)?))).await.map(Json)
 }
 
 async fn change(service: &Service, command: ScheduleCommand) -> Result<Json<ChangeDocument>, HttpProblem> {

@@ -88,6 +88,44 @@ fn visitors_see_the_fleet_and_those_who_may_run_tests_change_it() {
     assert_eq!(change(&run, &format!("calendar/runs/{id}/cancel")).json()["cancelled"], 1);
     change(&run, &format!("calendar/runs/{id}/cancel")).problem(409);
     change(&run, "calendar/runs/nothing/cancel").problem(404);
+    // The beginning of a name is no name.
+    let other = get("schedules").json()["runs"][0]["run"].as_str().unwrap().to_owned();
+    for beginning in ["r", "run-", &other[..other.len() - 1]] {
+        change(&run, &format!("calendar/runs/{beginning}/cancel")).problem(404);
+    }
+}
+
+#[test]
+fn schedules_and_meshes_come_page_by_page() {
+    let site = TestSite::open();
+    describe(&site);
+    let get = |path: &str| site.get(&format!("/api/v1/{path}"));
+    let names = |page: &Value| -> Vec<String> {
+        let schedules = page["schedules"].as_array().unwrap();
+        schedules.iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let first = get("schedules?limit=2").json();
+    assert_eq!(
+        (names(&first), &first["next"]),
+        (vec!["m.a.b".to_owned(), "m.b.a".to_owned()], &"m.b.a".into())
+    );
+    let second = get("schedules?limit=2&after=m.b.a").json();
+    assert_eq!((names(&second), &second["next"]), (vec!["often".to_owned()], &Value::Null));
+    // It is booked every ten minutes, and one of these runs is listed.
+    let runs = second["runs"].as_array().unwrap();
+    assert!(runs.len() == 1 && runs[0]["schedule"] == "often" && runs[0]["state"] == "booked", "{second}");
+    assert_eq!(names(&get("schedules").json()).len(), 3);
+    let meshes = get("meshes?limit=1").json();
+    assert_eq!((&meshes["meshes"][0]["mesh"], &meshes["next"]), (&"m".into(), &Value::Null));
+    assert_eq!(get("meshes?after=m").json()["meshes"], json!([]));
+    get("meshes?after=n").problem(404);
+    for list in ["schedules", "meshes"] {
+        for limit in [0, 501] {
+            let problem = get(&format!("{list}?limit={limit}")).problem(422);
+            assert_eq!((&problem["field"], &problem["limit"]), (&"limit".into(), &500.into()));
+        }
+        get(&format!("{list}?beginning=a")).problem(422);
+    }
 }
 
 /// A site whose visitors have these abilities, with the heads of their requests.

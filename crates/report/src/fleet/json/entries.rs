@@ -69,7 +69,14 @@ impl SchedulesDocument {
             schema: "linerate.schedules/1",
             schedules: schedules.iter().map(ScheduleEntry::new).collect(),
             runs: runs.iter().map(CalendarRunEntry::new).collect(),
+            next: None,
         }
+    }
+
+    /// As a page, after which the next one begins here.
+    #[must_use]
+    pub fn before(self, next: Option<String>) -> Self {
+        Self { next, ..self }
     }
 }
 
@@ -184,8 +191,15 @@ impl MeshesDocument {
             mesh: grid.name.clone(),
             hosts: grid.hosts.clone(),
             cells: grid.cells.iter().map(CellEntry::new).collect(),
+            left_out: Some(grid.left_out).filter(|pairs| *pairs > 0),
         };
-        Self { schema: "linerate.meshes/1", meshes: grids.iter().map(mesh).collect() }
+        Self { schema: "linerate.meshes/1", meshes: grids.iter().map(mesh).collect(), next: None }
+    }
+
+    /// As a page, after which the next one begins here.
+    #[must_use]
+    pub fn before(self, next: Option<String>) -> Self {
+        Self { next, ..self }
     }
 }
 
