@@ -253,7 +253,7 @@ mod tests {
         let mut text = text(&[run("lund-2", Outcome::Completed)]);
         encode(&mut text, &registry_of_server(QueueLoad::default(), true)).unwrap();
         let mut of_fleet = Registry::with_prefix("linerate");
-        FleetResults::default().register(&mut of_fleet);
+        FleetResults::one_of_each().register(&mut of_fleet);
         encode(&mut text, &of_fleet).unwrap();
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/monitoring");
         let mut names = 0;

@@ -114,6 +114,6 @@ fn promtool_takes_the_metrics_and_the_alert_rules_hold_their_tests() {
     assert!(body.contains("linerate_goodput_bytes_per_second{"), "{body}");
     promtool(&["check", "metrics"], &body);
     let rules = promtool(&["check", "rules", "linerate-alerts.yml"], "");
-    assert!(rules.stdout.contains("SUCCESS: 4 rules found"), "{rules:?}");
+    assert!(rules.stdout.contains("SUCCESS: 6 rules found"), "{rules:?}");
     promtool(&["test", "rules", "linerate-alerts.test.yml"], "");
 }

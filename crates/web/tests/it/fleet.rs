@@ -265,6 +265,41 @@ fn monitoring_gets_the_pairs_of_meshes_under_their_own_names() {
 }
 
 #[test]
+fn monitoring_gets_schedules_without_a_mesh_and_agents_that_are_silent() {
+    let site = TestSite::open();
+    describe(&site);
+    let mut calendar = Calendar::open(&TestSite::archive_in(&site.folder)).unwrap();
+    let booked = calendar.read(|calendar| calendar.runs(&RunFilter::default())).unwrap();
+    let run = booked.iter().find(|run| run.schedule == "often").unwrap();
+    let result = CellResult { goodput: Bitrate::from_bps(8e6), ..CellResult::default() };
+    let ended = UnixTime::from_ms(1_800_000_000_000);
+    calendar
+        .write(|calendar| {
+            calendar.end_run(&run.id, CalendarRunState::Finished, "", Some(&result), ended)?;
+            for (agent, key, heard) in [("a", "KEY-A", 121), ("b", "KEY-B", 60)] {
+                calendar.enroll_agent(agent, key, ended)?;
+                let seen = now().before(Span::from_secs(heard));
+                calendar.note_agent(agent, &FleetAgentState::default(), seen)?;
+            }
+            Ok(())
+        })
+        .unwrap();
+    let text = site.get("/metrics").body;
+    for line in [
+        r#"linerate_fleet_agent_ready{agent="a"} 0"#,
+        r#"linerate_fleet_agent_ready{agent="b"} 1"#,
+        r#"linerate_fleet_schedule_goodput_bytes_per_second{schedule="often",src="a",dst="b"} 1000000.0"#,
+        r#"linerate_fleet_schedule_last_run_timestamp_seconds{schedule="often",src="a",dst="b"} 1800000000.0"#,
+        r#"linerate_fleet_schedule_last_run_success{schedule="often",src="a",dst="b"} 1"#,
+        "linerate_fleet_schedules_left_out 0",
+        "linerate_fleet_pairs_left_out 0",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+    }
+    assert!(!text.contains(r#"schedule="m.a.b""#), "{text}");
+}
+
+#[test]
 fn a_schedule_sends_to_a_group_only_where_tests_may() {
     let targets = vec!["239.1.0.0/16".parse().unwrap()];
     let site = TestSite::with(WebConfig { targets, ..config(Access::default(), None) });
