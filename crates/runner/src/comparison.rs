@@ -40,8 +40,6 @@ pub struct CompareRequest<'a> {
     pub archive: OpenArchive<'a>,
     /// Reads a file with results; absent if only the archive is searched.
     pub read_file: Option<&'a dyn Fn(&Path) -> ResultFileLogs>,
-    /// How much is read; absent for everything that `runs` selects.
-    pub limits: Option<ComparisonLimits>,
 }
 
 /// Why nothing is compared.
@@ -145,9 +143,27 @@ impl CompareRequest<'_> {
     /// # Errors
     /// The request is wrong, or a configuration cannot be loaded or has no results.
     pub fn compare(&self) -> Result<Compared, CompareError> {
+        self.compare_up_to(None)
+    }
+
+    /// The same for somebody who may not have everything read.
+    ///
+    /// # Errors
+    /// As for [`Self::compare`], and if the request exceeds the limits.
+    pub fn compare_within(&self, limits: ComparisonLimits) -> Result<Compared, CompareError> {
+        self.compare_up_to(Some(limits))
+    }
+
+    fn compare_up_to(&self, limits: Option<ComparisonLimits>) -> Result<Compared, CompareError> {
         let wanted = quantities(self.quantities)?;
-        let mut loader =
-            Loader { request: self, archive: None, events_read: 0, sides: Vec::new(), left_out: Vec::new() };
+        let mut loader = Loader {
+            request: self,
+            limits,
+            archive: None,
+            events_read: 0,
+            sides: Vec::new(),
+            left_out: Vec::new(),
+        };
         let (mut all, pairing) = match self.axis {
             Some(axis) => {
                 let [plan] = self.runs else { return Err(CompareError::AxisOfSeveralRuns) };
@@ -177,6 +193,7 @@ impl CompareRequest<'_> {
 
 struct Loader<'a> {
     request: &'a CompareRequest<'a>,
+    limits: Option<ComparisonLimits>,
     archive: Option<Box<dyn Store>>,
     /// Events of the archived runs so far.
     events_read: usize,
@@ -261,7 +278,7 @@ impl Loader<'_> {
     /// needs. Of runs that share a name only those that were completed are repeats. Each run is a repeat once, however
     /// often it is named.
     fn add_archived(&mut self, typed: &str, side: &mut LoadedSide) -> Result<(), CompareError> {
-        let limits = self.request.limits;
+        let limits = self.limits;
         let check_number = |name: &str, runs: usize| match limits {
             Some(ComparisonLimits { runs: limit, .. }) if runs > limit as usize => {
                 Err(CompareError::TooManyRuns { name: name.to_owned(), limit })
@@ -327,7 +344,6 @@ mod tests {
             quantities: &owned(quantities),
             archive: &|| crate::archive_at(Some(":memory:")).map(|found| Box::new(found) as Box<dyn Store>),
             read_file: Some(&|_| Err("not a result".into())),
-            limits: None,
         };
         request.compare().unwrap_err()
     }
@@ -393,7 +409,8 @@ mod tests {
             let open = || Archive::open(&location).map(|found| Box::new(found) as Box<dyn Store>);
             let runs = runs.map(str::to_owned);
             let (quantities, archive) = (&[][..], &open);
-            CompareRequest { runs: &runs, axis: None, quantities, archive, read_file: None, limits }.compare()
+            let request = CompareRequest { runs: &runs, axis: None, quantities, archive, read_file: None };
+            request.compare_up_to(limits)
         };
         let limits = |runs, events| Some(ComparisonLimits { runs, events });
         // Runs that were not completed count too: older ones may be hidden behind them.

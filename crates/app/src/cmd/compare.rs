@@ -30,8 +30,6 @@ pub(crate) fn run(args: &CompareArgs) -> Result<Exit, CommandError> {
         quantities: &options.quantities,
         archive: &|| archive::store(&args.archive),
         read_file: Some(&|path| import::logs(path).map_err(Into::into)),
-        // Who has the archive may compare all of it.
-        limits: None,
     };
     let compared = request.compare().map_err(|error| match error {
         CompareError::Archive(error) => error.into(),

@@ -163,8 +163,7 @@ fn a_plan_is_a_page_with_its_runs_and_configurations_to_compare() {
 
     let open = || bed.open();
     let compare = |runs: &[String], axis| {
-        CompareRequest { runs, axis, quantities: &[], archive: &open, read_file: None, limits: None }
-            .compare()
+        CompareRequest { runs, axis, quantities: &[], archive: &open, read_file: None }.compare()
     };
     let compared = compare(std::slice::from_ref(&plan), Some("streams")).unwrap();
     let mut names = vec![compared.base.name];

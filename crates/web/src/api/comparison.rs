@@ -52,9 +52,8 @@ pub(crate) async fn view(
             archive: &archive,
             // Visitors name runs, not files of this host.
             read_file: None,
-            limits: Some(LIMITS),
         };
-        request.compare().map(|compared| PageFragment::of_comparison(&compared))
+        request.compare_within(LIMITS).map(|compared| PageFragment::of_comparison(&compared))
     });
     fragment.await.map(Json)
 }
