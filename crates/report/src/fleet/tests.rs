@@ -296,8 +296,8 @@ fn an_impossible_rate_is_not_shown_as_one() {
     check(
         &FleetAnswer::Runs(vec![finished]),
         &expect![[r#"
-            run       starts            schedule  state        goodput  note
-            00c0ffee  2026-11-27 00:00  nightly   finished  impossible  impossible
+            run        starts             schedule   state         goodput   note
+            00c0ffee   2026-11-27 00:00   nightly    finished   impossible   impossible
         "#]],
     );
 }
