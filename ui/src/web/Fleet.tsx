@@ -1,40 +1,17 @@
 // The calendar of a fleet: who sees whom how well, what needs attention, and what is measured when.
 
-import { useEffect, useRef, useState } from "preact/hooks";
-import {
-  cancelCalendarRun,
-  getAgents,
-  getCell,
-  getFleet,
-  getMeshes,
-  getSchedules,
-  getWhy,
-  pauseSchedule,
-  removeSchedule,
-} from "./api";
-import {
-  type Agent,
-  type Alarm,
-  type CalendarRun,
-  isImpossible,
-  type Mesh,
-  mark,
-  obstacle,
-  recurrence,
-  type Schedule,
-  sentence,
-} from "./fleet";
-import { useLoad, usePolled, useProblem, useVisitor } from "./load";
-import { NewSchedule } from "./NewSchedule";
-import { navigate, runPath, useAddress } from "./router";
+import { useEffect } from "preact/hooks";
+import { getAgents, getCell, getFleet, getMeshes, getSchedules } from "./api";
+import { Schedules } from "./FleetSchedules";
+import { type Agent, type Alarm, isImpossible, type Mesh, mark, sentence } from "./fleet";
+import { LISTS, Pages, RunTable, useFleetPath } from "./fleetParts";
+import { useLoad, usePolled } from "./load";
+import { useAddress } from "./router";
 import { Trouble } from "./Trouble";
-import { flowRate, IMPOSSIBLE, NOTHING, plural, when, words } from "./words";
+import { IMPOSSIBLE, NOTHING, plural, when } from "./words";
 
 /** How often the page asks again, milliseconds. */
 const REFRESH_MS = 10_000;
-/** The lists that have pages: the name after which the page that is shown begins is in the address. */
-const LISTS = ["meshes_after", "schedules_after"] as const;
-type List = (typeof LISTS)[number];
 
 /** Everything that the page shows, of about the same moment. */
 async function getAll(meshesAfter: string | null, schedulesAfter: string | null) {
@@ -45,32 +22,6 @@ async function getAll(meshesAfter: string | null, schedulesAfter: string | null)
     getAgents(),
   ]);
   return { fleet, meshes, schedules, agents };
-}
-
-/** Addresses of this page with something open. The lists stay at their pages, unless another one is given. */
-function useFleetPath() {
-  const { searchParams } = useAddress();
-  return (open: Record<string, string>) => {
-    const query = new URLSearchParams();
-    for (const list of LISTS) query.set(list, searchParams.get(list) ?? "");
-    for (const [name, value] of Object.entries(open)) query.set(name, value);
-    for (const list of LISTS) if (!query.get(list)) query.delete(list);
-    return query.size > 0 ? `/fleet?${query}` : "/fleet";
-  };
-}
-
-/** The way to the next page of a list, and back to its first one. */
-function Pages({ list, next, what }: { list: List; next: string | undefined; what: string }) {
-  const { searchParams } = useAddress();
-  const path = useFleetPath();
-  const isFirst = !searchParams.get(list);
-  if (isFirst && next === undefined) return null;
-  return (
-    <p class="actions">
-      {!isFirst && <a href={path({ [list]: "" })}>First {what}</a>}
-      {next !== undefined && <a href={path({ [list]: next })}>More {what}</a>}
-    </p>
-  );
 }
 
 export function FleetPage() {
@@ -252,46 +203,6 @@ function CellHistory({ mesh, from, to, round }: { mesh: string; from: string; to
   );
 }
 
-function RunTable({
-  runs,
-  actions,
-}: {
-  runs: CalendarRun[];
-  actions?: (run: CalendarRun) => preact.ComponentChild;
-}) {
-  if (runs.length === 0) return <p>No runs yet.</p>;
-  return (
-    <div class="scroll">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Starts</th>
-            <th scope="col">State</th>
-            <th scope="col" class="number">
-              Goodput
-            </th>
-            <th scope="col">Verdict or reason</th>
-            {actions && <th scope="col">Actions</th>}
-          </tr>
-        </thead>
-        <tbody>
-          {runs.map((run) => (
-            <tr key={run.run}>
-              <td>{run.result ? <a href={runPath(run.run)}>{when(run.starts)}</a> : when(run.starts)}</td>
-              <td>{words(run.state)}</td>
-              <td class="number">
-                {flowRate({ bitrate_bps: run.result?.goodput_bps, cause: run.result?.cause })}
-              </td>
-              <td>{run.reason ?? (run.confirms ? "second test" : words(run.result?.cause ?? ""))}</td>
-              {actions && <td>{actions(run)}</td>}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
-  );
-}
-
 function Hosts({
   agents,
 }: {
@@ -362,190 +273,5 @@ function Agents({ agents }: { agents: Agent[] }) {
         </table>
       </div>
     </section>
-  );
-}
-
-interface SchedulesProps {
-  schedules: Schedule[];
-  runs: CalendarRun[];
-  /** After which the next page begins. */
-  next: string | undefined;
-  hosts: string[];
-  open: string | null;
-  round: number;
-  onChange: () => void;
-}
-
-function Schedules({ schedules, runs, next: nextPage, hosts, open, round, onChange }: SchedulesProps) {
-  const { can } = useVisitor();
-  const path = useFleetPath();
-  const [problem, setProblem] = useProblem();
-  const [toRemove, setToRemove] = useState("");
-  const dialog = useRef<HTMLDialogElement>(null);
-  const act = async (what: () => Promise<unknown>) => {
-    try {
-      await what();
-      setProblem(undefined);
-      onChange();
-    } catch (error) {
-      setProblem(error);
-    }
-  };
-  const next = (schedule: Schedule) =>
-    [
-      ...runs.filter((run) => run.schedule === schedule.name).map((run) => run.starts),
-      schedule.next_due ?? "",
-    ]
-      .filter(Boolean)
-      .sort()[0];
-  const active = runs.filter((run) => run.state === "running");
-  return (
-    <section aria-labelledby="schedules">
-      <h2 id="schedules">Schedules</h2>
-      {problem && (
-        <p class="trouble" role="alert">
-          {problem.text}
-        </p>
-      )}
-      {active.length > 0 && (
-        <>
-          <h3>Measuring now</h3>
-          <RunTable
-            runs={active}
-            actions={(run) =>
-              can("run") && (
-                <button type="button" onClick={() => act(() => cancelCalendarRun(run.run))}>
-                  Cancel
-                </button>
-              )
-            }
-          />
-        </>
-      )}
-      <div class="scroll">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Schedule</th>
-              <th scope="col">From → to</th>
-              <th scope="col">When</th>
-              <th scope="col">Next</th>
-              <th scope="col">Actions</th>
-            </tr>
-          </thead>
-          <tbody>
-            {schedules.map((schedule) => (
-              <tr key={schedule.name}>
-                <th scope="row">{schedule.name}</th>
-                <td>
-                  {schedule.from} → {schedule.to}
-                </td>
-                <td>{recurrence(schedule)}</td>
-                <td>
-                  {schedule.paused ? "paused" : (next(schedule) && when(next(schedule) ?? "")) || "over"}
-                </td>
-                <td class="buttons">
-                  <button
-                    type="button"
-                    aria-expanded={open === schedule.name}
-                    onClick={() =>
-                      navigate(path(open === schedule.name ? {} : { schedule: schedule.name }), true)
-                    }
-                  >
-                    Why?
-                  </button>
-                  {can("run") && (
-                    <button
-                      type="button"
-                      onClick={() => act(() => pauseSchedule(schedule.name, !schedule.paused))}
-                    >
-                      {schedule.paused ? "Resume" : "Pause"}
-                    </button>
-                  )}
-                  {can("admin") && !schedule.mesh && (
-                    <button
-                      type="button"
-                      class="danger"
-                      onClick={() => {
-                        setToRemove(schedule.name);
-                        dialog.current?.showModal();
-                      }}
-                    >
-                      Remove
-                    </button>
-                  )}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
-      <Pages list="schedules_after" next={nextPage} what="schedules" />
-      {open && <WhyNot key={open} name={open} round={round} />}
-      {can("admin") && (
-        <NewSchedule
-          hosts={hosts}
-          onProblem={setProblem}
-          onAdd={(name) => {
-            onChange();
-            navigate(path({ schedule: name }), true);
-          }}
-        />
-      )}
-      <dialog ref={dialog} aria-labelledby="remove">
-        <h2 id="remove">Remove the schedule {toRemove}?</h2>
-        <p>Its coming runs are cancelled. Its results stay.</p>
-        <p class="actions">
-          <button type="button" onClick={() => dialog.current?.close()}>
-            Keep it
-          </button>
-          <button
-            type="button"
-            class="danger"
-            onClick={() => {
-              dialog.current?.close();
-              act(async () => {
-                await removeSchedule(toRemove);
-                if (open === toRemove) navigate(path({}), true);
-              });
-            }}
-          >
-            Remove
-          </button>
-        </p>
-      </dialog>
-    </section>
-  );
-}
-
-/** Why a schedule does not measure now, asked again with everything else: the answer is soon out of date. */
-function WhyNot({ name, round }: { name: string; round: number }) {
-  const { value, problem } = useLoad(`${name} ${round}`, () => getWhy(name));
-  if (problem)
-    return (
-      <p class="trouble" role="alert">
-        {problem.text}
-      </p>
-    );
-  if (!value) return <p role="status">Asking…</p>;
-  return (
-    <div class="card" role="status">
-      <h3>Why does {name} not measure now?</h3>
-      {value.active && <p>It measures now, until {when(value.active.ends)} at the latest.</p>}
-      {value.obstacles.length > 0 ? (
-        <ul>
-          {value.obstacles.map((one) => (
-            <li key={obstacle(one)}>{obstacle(one)}</li>
-          ))}
-        </ul>
-      ) : (
-        !value.active && <p>Nothing keeps it from measuring.</p>
-      )}
-      <p>
-        {value.next_free
-          ? `Everything that it uses is free at ${when(value.next_free)}.`
-          : "Everything that it uses is at no time free in the next seven days."}
-      </p>
-    </div>
   );
 }
