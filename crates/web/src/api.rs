@@ -6,6 +6,7 @@ mod comparison;
 mod fleet;
 mod labs;
 mod overview;
+mod permits;
 mod plans;
 mod shared;
 mod starting;
@@ -23,8 +24,6 @@ use aide::openapi::{
 use aide::transform::TransformOperation;
 use axum::Json;
 use axum::Router;
-use axum::extract::FromRequestParts;
-use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
@@ -32,69 +31,13 @@ use linerate_report::html::PageFragment;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::access::{Ability, WebVisitor};
-use crate::guard::VisitorAddress;
 use crate::live::{RunMessage, StreamsMessage};
 use crate::problem::{HttpProblem, NOT_FOUND};
 use crate::request::PathParts;
 use crate::runs::CurrentRuns;
 use crate::service::Service;
 
-/// A value that proves an ability of the visitor: handlers that take one are not reached without it.
-macro_rules! permit {
-    ($name:ident, $ability:ident, $doc:literal) => {
-        #[doc = $doc]
-        #[derive(Debug)]
-        pub(crate) struct $name;
-
-        impl FromRequestParts<Service> for $name {
-            type Rejection = HttpProblem;
-
-            async fn from_request_parts(parts: &mut Parts, service: &Service) -> Result<Self, HttpProblem> {
-                permitted(Ability::$ability, parts, service).await.map(|_| Self)
-            }
-        }
-
-        impl aide::OperationInput for $name {}
-    };
-}
-
-permit!(MayRun, Run, "The visitor may start and cancel tests and plans, and tag runs.");
-permit!(MayAdminister, Admin, "The visitor may delete results, and add and remove schedules.");
-
-/// The visitor may see results.
-#[derive(Debug)]
-pub(crate) struct MayView(pub(crate) WebVisitor);
-
-impl FromRequestParts<Service> for MayView {
-    type Rejection = HttpProblem;
-
-    async fn from_request_parts(parts: &mut Parts, service: &Service) -> Result<Self, HttpProblem> {
-        permitted(Ability::View, parts, service).await.map(Self)
-    }
-}
-
-impl aide::OperationInput for MayView {}
-
-async fn permitted(ability: Ability, parts: &Parts, service: &Service) -> Result<WebVisitor, HttpProblem> {
-    let VisitorAddress(from) = visitor(parts)?;
-    service.access().permit(ability, &parts.headers, from).await
-}
-
-fn visitor(parts: &Parts) -> Result<VisitorAddress, HttpProblem> {
-    let unknown = || HttpProblem::new(NOT_FOUND, "the address of the visitor is unknown");
-    parts.extensions.get::<VisitorAddress>().copied().ok_or_else(unknown)
-}
-
-impl FromRequestParts<Service> for VisitorAddress {
-    type Rejection = HttpProblem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &Service) -> Result<Self, HttpProblem> {
-        visitor(parts)
-    }
-}
-
-impl aide::OperationInput for VisitorAddress {}
+pub(crate) use permits::{MayAdminister, MayRun, MayView};
 
 /// The id of a run in a path.
 #[derive(Debug, Deserialize, JsonSchema)]
