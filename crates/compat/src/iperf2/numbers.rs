@@ -51,8 +51,9 @@ fn scaled(value: f64, step: f64, fixed: Option<u8>, unit: &str) -> String {
 }
 
 /// What may follow a number and its prefix, in lower case. iperf 2 ignores everything after the first letter; another word
-/// is more likely a mistake.
-const UNITS: [&str; 9] = ["", "b", "bit", "bits", "byte", "bytes", "ib", "bps", "bit/s"];
+/// is more likely a mistake. `bps` is none of them, because 2.1.8 takes it for a number of packets after `-b`.
+const UNITS: [&str; 11] =
+    ["", "b", "bit", "bits", "byte", "bytes", "ib", "bit/s", "bits/s", "bit/sec", "bits/sec"];
 
 /// Parses a number with a prefix and a unit that has no meaning, as in `256KB`: k, m, g, t are decimal, K, M, G, T binary.
 pub(super) fn quantity(text: &str) -> Option<u64> {
@@ -146,6 +147,8 @@ mod tests {
             ("10Mb", Some(10_485_760)),
             ("100B", Some(100)),
             ("64KiB", Some(65_536)),
+            ("5Mbits/sec", Some(5_242_880)),
+            ("10Mbps", None),
             ("10xy", None),
             ("10mm", None),
             ("", None),
