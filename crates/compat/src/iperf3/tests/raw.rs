@@ -2,12 +2,10 @@
 
 use linerate_units::{Span, Timestamp};
 
-use super::world::{SERVER, client, message, new_world, server};
+use super::world::{COOKIE, SERVER, client, creating, message, new_world, server};
 use crate::iperf3::settings::{EndCondition, Iperf3Settings};
 use crate::stand_in::{Input, Link, Opened, Output};
 use crate::virtual_hosts::VirtualHosts;
-
-const COOKIE: [u8; 37] = *b"abcdefghijklmnopqrstuvwxyz2345672345\0";
 
 /// The server's answer to a client that sends its cookie and then these bytes; the server must keep running.
 fn answer(settings: Iperf3Settings, after_cookie: &[u8]) -> Vec<u8> {
@@ -116,13 +114,7 @@ fn silence_is_bounded_and_the_server_stays_up() {
 fn running(json: &str, one_off: bool) -> (VirtualHosts, usize) {
     let mut settings = Iperf3Settings::default();
     settings.server.one_off = one_off;
-    let mut world = new_world(server(settings), vec![]);
-    let end = world.add_host();
-    world.dial(end, 1);
-    world.send_as(end, 1, &COOKIE);
-    world.send_as(end, 1, &message(json));
-    world.pass(Span::from_ms(100));
-    assert_eq!(world.received(end, 1), [9, 10]);
+    let (mut world, end) = creating(new_world(server(settings), vec![]), json);
     world.dial(end, 2);
     world.send_as(end, 2, &COOKIE);
     world.pass(Span::from_ms(100));

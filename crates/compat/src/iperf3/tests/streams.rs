@@ -3,24 +3,11 @@
 use linerate_model::Side;
 use linerate_units::Span;
 
-use super::world::{SERVER, message, new_world, server, world_with};
+use super::world::{COOKIE, SERVER, creating, new_world, server, world_with};
 use crate::EmbeddedServerConfig;
 use crate::iperf3::server::Iperf3Server;
 use crate::iperf3::settings::Iperf3Settings;
 use crate::virtual_hosts::VirtualHosts;
-
-const COOKIE: [u8; 37] = *b"abcdefghijklmnopqrstuvwxyz2345672345\0";
-
-/// A scripted client from whom the server expects streams; its control connection is link 1.
-fn creating(mut world: VirtualHosts, json: &str) -> (VirtualHosts, usize) {
-    let end = world.add_host();
-    world.dial(end, 1);
-    world.send_as(end, 1, &COOKIE);
-    world.send_as(end, 1, &message(json));
-    world.pass(Span::from_ms(100));
-    assert_eq!(world.received(end, 1), [9, 10]);
-    (world, end)
-}
 
 fn dedicated() -> VirtualHosts {
     new_world(server(Iperf3Settings::default()), vec![])

@@ -83,6 +83,20 @@ impl VirtualHosts {
     }
 }
 
+/// The cookie of a scripted client.
+pub(super) const COOKIE: [u8; 37] = *b"abcdefghijklmnopqrstuvwxyz2345672345\0";
+
+/// A scripted client from whom the server expects streams; its control connection is link 1.
+pub(super) fn creating(mut world: VirtualHosts, json: &str) -> (VirtualHosts, usize) {
+    let end = world.add_host();
+    world.dial(end, 1);
+    world.send_as(end, 1, &COOKIE);
+    world.send_as(end, 1, &message(json));
+    world.pass(Span::from_ms(100));
+    assert_eq!(world.received(end, 1), [9, 10]);
+    (world, end)
+}
+
 /// A message with its length.
 pub(super) fn message(json: &str) -> Vec<u8> {
     crate::iperf3::wire::frame(json.as_bytes())
