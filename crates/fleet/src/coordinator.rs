@@ -26,6 +26,7 @@ pub use agents::AgentNotice;
 pub(crate) use agents::why_no_runs;
 pub(crate) use book::run_length;
 pub(crate) use description::due_again_from;
+use judge::AlarmJudge;
 pub use lead::{ClockCheck, LEASE};
 use own_runs::{active_runs, starting};
 
@@ -349,17 +350,30 @@ impl FleetCoordinator {
         now: UnixTime,
         actions: &mut Vec<FleetAction>,
     ) -> Result<(), FleetError> {
-        let (inventory, new_id) = (&self.inventory, &mut self.new_id);
-        let alarms = self.calendar.write(|calendar| {
-            calendar.check_epoch(epoch)?;
-            let new_id = &mut *new_id;
-            let mut judge = judge::AlarmJudge { calendar, inventory, silent_before, epoch, now, new_id };
+        self.with_judge(silent_before, epoch, now, actions, |judge| {
             let mut alarms = Vec::new();
             for run in judge.calendar.runs_to_judge(RUNS_AT_ONCE)? {
                 judge.calendar.set_to_judge(&run.id, false)?;
                 alarms.extend(judge.judge(&run)?);
             }
             Ok(alarms)
+        })
+    }
+
+    /// Looks for alarms within a transaction of the coordinator that leads, and tells of them.
+    fn with_judge(
+        &mut self,
+        silent_before: Option<UnixTime>,
+        epoch: u64,
+        now: UnixTime,
+        actions: &mut Vec<FleetAction>,
+        mut judge_runs: impl FnMut(&mut AlarmJudge<'_, '_>) -> Result<Vec<Alarm>, CalendarError>,
+    ) -> Result<(), FleetError> {
+        let (inventory, new_id) = (&self.inventory, &mut self.new_id);
+        let alarms = self.calendar.write(|calendar| {
+            calendar.check_epoch(epoch)?;
+            let new_id = &mut *new_id;
+            judge_runs(&mut AlarmJudge { calendar, inventory, silent_before, epoch, now, new_id })
         })?;
         actions.extend(alarms.into_iter().map(|alarm| FleetAction::Notify(Box::new(alarm))));
         Ok(())

@@ -11,7 +11,6 @@ use linerate_model::calendar::{AlarmKind, CalendarRun, FleetAgent, Schedule, Uni
 use linerate_units::Span;
 
 use super::agents::silence;
-use super::judge::AlarmJudge;
 use super::{FleetAction, FleetCoordinator, RUNS_AT_ONCE};
 use crate::error::FleetError;
 
@@ -91,22 +90,15 @@ impl FleetCoordinator {
         }
         let note =
             if self.is_deaf() { "; the coordinator has no broker through which to hear it" } else { "" };
-        let (inventory, new_id) = (&self.inventory, &mut self.new_id);
-        let alarms = self.calendar.write(|calendar| {
-            calendar.check_epoch(epoch)?;
-            // Again, because a user may have paused or removed schedules before this transaction.
-            let found = unheard(calendar, before, now)?;
-            let new_id = &mut *new_id;
-            let mut judge = AlarmJudge { calendar, inventory, silent_before, epoch, now, new_id };
+        self.with_judge(silent_before, epoch, now, actions, |judge| {
             let mut alarms = Vec::new();
-            for one in found {
+            // Again, because a user may have paused or removed schedules before this transaction.
+            for one in unheard(judge.calendar, before, now)? {
                 let why = format!("{}{note}", silence(&one.agent));
                 alarms.extend(judge.raise_silence(&one.schedule, &one.run, &why)?);
             }
             Ok(alarms)
-        })?;
-        actions.extend(alarms.into_iter().map(|alarm| FleetAction::Notify(Box::new(alarm))));
-        Ok(())
+        })
     }
 }
 
