@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use linerate_sock::iface::{self, InterfaceInfo};
+use linerate_sock::iface::{self, ConnectionEnds, InterfaceInfo};
 use linerate_sock::limits::{self, OpenFiles};
 use linerate_sock::open::AllowedIpVersion;
 use linerate_sock::proc::cgroup::CpuCgroups;
@@ -147,7 +147,7 @@ impl Route {
             host: host.to_owned(),
             peer: peer.ip(),
             source: bound.local.ip(),
-            link: iface::of_local_address(bound.local.ip())?,
+            link: ConnectionEnds::with_socket(bound.local, peer, &bound.socket).interface()?,
             path_mtu: sockopt::path_mtu(&bound.socket).ok(),
         })
     }
