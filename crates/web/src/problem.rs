@@ -123,8 +123,8 @@ impl HttpProblem {
         }
     }
 
-    /// The archive, or what is stored beside its runs, cannot be used. Its path is nobody's business, so why is only in
-    /// the log.
+    /// The archive, or what is stored beside its runs, cannot be used. The reason may contain its path, so it is only
+    /// in the log.
     pub(crate) fn of_archive(error: impl Display) -> Self {
         if let Some(more) = is_due(&ARCHIVE_WARNING) {
             tracing::warn!(%error, "the archive cannot be used{more}");

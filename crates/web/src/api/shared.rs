@@ -98,7 +98,7 @@ async fn opened(service: &Service, id: &str, secret: String) -> Result<MayView, 
 
 static LINK_WARNING: RepeatableWarning = Mutex::new(RateLimitedNotice::new(1));
 
-/// The path of the key is nobody's business.
+/// The reason may contain the path of the key, so it is only in the log.
 fn unusable(error: &ShareKeyError) -> HttpProblem {
     if let Some(more) = is_due(&LINK_WARNING) {
         tracing::warn!(%error, "shared links cannot be used{more}");
