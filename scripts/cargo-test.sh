@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# cargo test with these arguments. After a failure, what failed and why stands once more at the end of the output: the
+# cargo test with these arguments. After a failure, what failed and why is repeated at the end of the output: the
 # tests of dozens of programs come before and after it.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Puts a newer iperf3 beside the installed one, for the tests that compare options: target/peers/iperf3.
+# Puts a newer iperf3 next to the installed one, for the tests that compare options: target/peers/iperf3.
 #
 # It is Debian's package (from unstable unless SUITE names another suite), unpacked with the libraries that it
 # needs. Nothing on this system changes, and root is not needed. Tests skip what needs it if it is not there.

@@ -10,7 +10,7 @@ set -euo pipefail
     node:nodejs npm:npm chromium:chromium fish:fish \
     ethtool:ethtool faketime:faketime openssl:openssl pg_lsclusters:postgresql ip:iproute2 tc:iproute2 nft:nftables ps:procps sqlite3:sqlite3 jq:jq ssh-keygen:openssh-client
 
-# Beside the installed one. Tests without it are skipped and counted.
+# Next to the installed one. Tests without it are skipped and counted.
 [ -x "$(dirname "$0")/../target/peers/iperf3" ] || "$(dirname "$0")/newer-iperf3.sh" ||
     echo "tests with a newer iperf3 will be skipped" >&2
 

@@ -124,7 +124,7 @@ impl<S: Session> DialogueHost<S> {
                 trial: 0,
                 message_bytes: Bytes::new(u64::from(which) + 1),
                 repeats: 1,
-                patience_ns: Span::from_secs(1),
+                timeout_ns: Span::from_secs(1),
             })),
             4 => Some(()),
             1 => self.feed(SessionInput::Progress(Progress {

@@ -111,7 +111,7 @@ fn is_file_name(name: &str) -> bool {
     (1..=64).contains(&name.len()) && name.bytes().all(is_plain)
 }
 
-/// The time so many milliseconds after the start.
+/// The time `ms` milliseconds after the start.
 pub(crate) fn at(ms: i64) -> UnixTime {
     UnixTime::from_ms(START_MS.saturating_add(ms))
 }

@@ -124,8 +124,8 @@ struct AgentSite {
     begun: BTreeMap<String, Span>,
     /// Parts of results that it has sent last.
     sent: BTreeMap<String, BTreeMap<u32, ResultPartText>>,
-    /// What coordinators have said, to be said again.
-    said: Vec<Vec<u8>>,
+    /// Earlier messages of coordinators, to be sent again.
+    earlier: Vec<Vec<u8>>,
 }
 
 impl AgentSite {
@@ -147,7 +147,7 @@ impl AgentSite {
             active: BTreeMap::new(),
             begun: BTreeMap::new(),
             sent: BTreeMap::new(),
-            said: Vec::new(),
+            earlier: Vec::new(),
         }
     }
 
@@ -162,7 +162,7 @@ impl AgentSite {
             5 => self.stored(how, script),
             6 => {
                 let document = script.some().unwrap_or_default();
-                self.hear(&seal_document(MessageOrigin::Centre, &key(2), document));
+                self.receive(&seal_document(MessageOrigin::Centre, &key(2), document));
             }
             7 => {
                 let documents = documents(&centre_messages());
@@ -173,7 +173,7 @@ impl AgentSite {
                 if let Some(byte) = document.get_mut(place) {
                     *byte = script.byte().unwrap_or_default();
                 }
-                self.hear(&seal_document(MessageOrigin::Centre, &key(2), &document));
+                self.receive(&seal_document(MessageOrigin::Centre, &key(2), &document));
             }
             8 => self.replay(usize::from(how)),
             9 => self.end_run(how),
@@ -233,7 +233,7 @@ impl AgentSite {
             refused: if is_refused { "no".into() } else { "".into() },
         };
         self.passed = self.passed + Span::from_ms(u64::from(how) * 10);
-        self.hear(&seal(MessageOrigin::Centre, &key(2), &CentreMessage::Answer(answer)));
+        self.receive(&seal(MessageOrigin::Centre, &key(2), &CentreMessage::Answer(answer)));
         self.nonce = None;
     }
 
@@ -266,7 +266,7 @@ impl AgentSite {
         if how & 128 != 0 {
             one.agent = "b".into();
         }
-        self.hear(&seal(MessageOrigin::Centre, &key(2), &CentreMessage::Calendar(one)));
+        self.receive(&seal(MessageOrigin::Centre, &key(2), &CentreMessage::Calendar(one)));
     }
 
     fn stored(&mut self, how: u8, script: &mut Script<'_>) {
@@ -282,18 +282,18 @@ impl AgentSite {
         let digest = ResultDigest::of(parts.map(|(_, text)| text.as_str()));
         let stored = StoredResult { agent: "a".into(), run: run.into(), epoch, part, digest };
         let waiting = self.agent.waiting();
-        self.hear(&seal(MessageOrigin::Centre, &key(2), &CentreMessage::Stored(stored)));
+        self.receive(&seal(MessageOrigin::Centre, &key(2), &CentreMessage::Stored(stored)));
         assert!(is_own || self.agent.waiting() == waiting, "a result is gone that is not stored");
     }
 
     fn replay(&mut self, which: usize) {
-        if let Some(message) = self.said.get(which % self.said.len().max(1)).cloned() {
+        if let Some(message) = self.earlier.get(which % self.earlier.len().max(1)).cloned() {
             let reading = self.reading();
             self.agent.receive(&message, &reading);
         }
     }
 
-    fn hear(&mut self, message: &[u8]) {
+    fn receive(&mut self, message: &[u8]) {
         let centre = key(2).public();
         // An answer that no honest coordinator gave.
         if let Some(CentreMessage::Answer(answer)) = open(MessageOrigin::Centre, &centre, message) {
@@ -305,7 +305,7 @@ impl AgentSite {
         }
         let reading = self.reading();
         self.agent.receive(message, &reading);
-        self.said.push(message.to_vec());
+        self.earlier.push(message.to_vec());
     }
 
     fn end_run(&mut self, how: u8) {
@@ -358,8 +358,8 @@ impl AgentSite {
     }
 
     fn take_message(&mut self, message: &[u8]) {
-        let said = open::<FleetAgentMessage>(MessageOrigin::Agent, &key(1).public(), message);
-        match said {
+        let opened = open::<FleetAgentMessage>(MessageOrigin::Agent, &key(1).public(), message);
+        match opened {
             Some(FleetAgentMessage::Report(report)) => self.nonce = Some(report.nonce),
             Some(FleetAgentMessage::Result(part)) => {
                 assert!(part.part < part.parts);

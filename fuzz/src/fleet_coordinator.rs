@@ -50,8 +50,8 @@ struct CoordinatorSite {
     nonce: u64,
     /// The newest calendars of the agents, and their runs.
     calendars: BTreeMap<String, (HeldCalendar, linerate_proto::fleet::CalendarProof, Vec<PlainName>)>,
-    /// What agents have said, to be said again.
-    said: Vec<(String, Vec<u8>)>,
+    /// Earlier messages of agents, to be sent again.
+    earlier: Vec<(String, Vec<u8>)>,
 }
 
 fn inventory() -> Inventory {
@@ -79,7 +79,7 @@ impl CoordinatorSite {
             Ok(())
         };
         one.calendar().write(enroll).unwrap_or_else(|error| unreachable!("{error}"));
-        Self { one, now: at(0), nonce: 0, calendars: BTreeMap::new(), said: Vec::new() }
+        Self { one, now: at(0), nonce: 0, calendars: BTreeMap::new(), earlier: Vec::new() }
     }
 
     fn step(&mut self, step: u8, how: u8, script: &mut Script<'_>) {
@@ -90,13 +90,13 @@ impl CoordinatorSite {
             1 => self.pass(Span::from_secs(u64::from(how) * 60)),
             2 => {
                 let report = FleetAgentMessage::Report(self.report(agent, how, script));
-                self.hear(agent, seal(MessageOrigin::Agent, &key(number), &report));
+                self.receive_one(agent, seal(MessageOrigin::Agent, &key(number), &report));
             }
             3 => {
                 let part = FleetAgentMessage::Result(self.part(agent, how, script));
-                self.hear(agent, seal(MessageOrigin::Agent, &key(number), &part));
+                self.receive_one(agent, seal(MessageOrigin::Agent, &key(number), &part));
             }
-            4 => self.hear(agent, sign(script.some().unwrap_or_default())),
+            4 => self.receive_one(agent, sign(script.some().unwrap_or_default())),
             5 => {
                 let documents = documents(&agent_messages());
                 let mut document = documents[usize::from(how / 2) % documents.len()].clone();
@@ -105,16 +105,16 @@ impl CoordinatorSite {
                 if let Some(byte) = document.get_mut(place + usize::from(script.byte().unwrap_or_default())) {
                     *byte = script.byte().unwrap_or_default();
                 }
-                self.hear(agent, sign(&document));
+                self.receive_one(agent, sign(&document));
             }
             6 => {
                 if let Some((sender, bytes)) =
-                    self.said.get(usize::from(how) % self.said.len().max(1)).cloned()
+                    self.earlier.get(usize::from(how) % self.earlier.len().max(1)).cloned()
                 {
-                    self.hear(&sender, bytes);
+                    self.receive_one(&sender, bytes);
                 }
             }
-            7 => self.hear_forged(how, script.some().unwrap_or_default()),
+            7 => self.receive_forged(how, script.some().unwrap_or_default()),
             8 => {
                 let run = self.run_of(agent, how / 2);
                 let told = self.one.archived(agent, &run, ResultDigest::of([]));
@@ -122,7 +122,8 @@ impl CoordinatorSite {
             }
             _ => {
                 // Many messages at once.
-                let messages: Vec<_> = self.said.iter().rev().take(usize::from(how % 16)).cloned().collect();
+                let messages: Vec<_> =
+                    self.earlier.iter().rev().take(usize::from(how % 16)).cloned().collect();
                 self.receive(&messages);
             }
         }
@@ -207,7 +208,7 @@ impl CoordinatorSite {
     }
 
     /// Nothing comes of what is not signed by its sender.
-    fn hear_forged(&mut self, how: u8, bytes: &[u8]) {
+    fn receive_forged(&mut self, how: u8, bytes: &[u8]) {
         let [message, ..] = &agent_messages()[..] else { return };
         let (sender, forged) = match how % 5 {
             0 => ("a", seal(MessageOrigin::Agent, &key(3), message)),
@@ -222,12 +223,12 @@ impl CoordinatorSite {
         assert!(done.is_ok() && actions.is_empty(), "{actions:?}");
     }
 
-    fn hear(&mut self, sender: &str, bytes: Vec<u8>) {
+    fn receive_one(&mut self, sender: &str, bytes: Vec<u8>) {
         let before = self.runs_not_of(sender);
         let message = (sender.to_owned(), bytes);
         self.receive(std::slice::from_ref(&message));
         assert_eq!(self.runs_not_of(sender), before, "{sender} has nothing to say about runs of others");
-        self.said.push(message);
+        self.earlier.push(message);
     }
 
     fn receive(&mut self, messages: &[(String, Vec<u8>)]) {
@@ -245,15 +246,15 @@ impl CoordinatorSite {
         runs.into_iter().filter(|run| run.from != sender).collect()
     }
 
-    /// What is said is understood by its agent, and an agent only gets runs of its own. Only to `sender`, if there is one.
+    /// What is sent is understood by its agent, and an agent only gets runs of its own. Only to `sender`, if there is one.
     fn take(&mut self, sender: &str, actions: Vec<FleetAction>) {
         for action in actions {
             match action {
                 FleetAction::Send { agent, message } => {
                     assert!(sender.is_empty() || agent == sender, "{agent} is told of a message of {sender}");
-                    let said = open::<CentreMessage>(MessageOrigin::Centre, &key(2).public(), &message);
-                    let Some(said) = said else { unreachable!("what we send must be understood") };
-                    self.take_message(&agent, said);
+                    let earlier = open::<CentreMessage>(MessageOrigin::Centre, &key(2).public(), &message);
+                    let Some(earlier) = earlier else { unreachable!("what we send must be understood") };
+                    self.take_message(&agent, earlier);
                 }
                 FleetAction::Archive { agent, run, log, .. } => {
                     assert!(sender.is_empty() || agent == sender);
@@ -264,14 +265,14 @@ impl CoordinatorSite {
         }
     }
 
-    fn take_message(&mut self, agent: &str, said: CentreMessage) {
-        let of = match &said {
+    fn take_message(&mut self, agent: &str, earlier: CentreMessage) {
+        let of = match &earlier {
             CentreMessage::Calendar(calendar) => &calendar.agent,
             CentreMessage::Answer(answer) => &answer.agent,
             CentreMessage::Stored(stored) => &stored.agent,
         };
         assert_eq!(of, agent);
-        let CentreMessage::Calendar(calendar) = said else { return };
+        let CentreMessage::Calendar(calendar) = earlier else { return };
         let runs: Vec<PlainName> = calendar.runs.iter().map(|run| run.id.clone()).collect();
         for run in &calendar.runs {
             assert!(run.spec < calendar.specs.len() && run.ends <= calendar.until.max(self.now));

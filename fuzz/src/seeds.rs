@@ -64,7 +64,7 @@ fn write_messages() -> Vec<Vec<u8>> {
         json!({"type": "failed", "why": "no"}),
         json!({"type": "bye"}),
         json!({"type": "hello", "versions": [2, 2], "capabilities": can, "host": host, "spec": series}),
-        json!({"type": "trial", "trial": 0, "message_bytes": 64, "repeats": 10, "patience_ns": 1_000_000_000}),
+        json!({"type": "trial", "trial": 0, "message_bytes": 64, "repeats": 10, "timeout_ns": 1_000_000_000}),
         count,
         json!({"type": "hello", "versions": [2, 2], "capabilities": can, "host": host, "spec": {"traffic": {"upload": true, "length_bytes": 1}}}),
         json!({"type": "prepare", "flows": [{"flow": 0, "direction": "upload", "length_bytes": 1_u64 << 40}]}),

@@ -16,7 +16,7 @@ if (pages.length === 0) throw new Error(`no pages in ${folder}`);
 /** Runs of a page that are opened: every one has the same charts. */
 const MAX_OPEN_RUNS = 2;
 /** How long a busy machine may take for a chart or a file, milliseconds. */
-const PATIENCE = 60_000;
+const TIMEOUT = 60_000;
 
 const scratch = await mkdtemp(join(tmpdir(), "linerate-pages-"));
 const browser = await launch();
@@ -102,7 +102,7 @@ async function drawn(page, troubles, where) {
     if (!(await figure.isVisible())) continue;
     await figure.scrollIntoViewIfNeeded();
     const canvas = figure.locator("canvas").first();
-    await canvas.waitFor({ timeout: PATIENCE }).catch(() => troubles.push(`${where}: a chart is not drawn`));
+    await canvas.waitFor({ timeout: TIMEOUT }).catch(() => troubles.push(`${where}: a chart is not drawn`));
   }
   // Drawing ends with the task that began it; one frame later everything is there.
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
@@ -148,10 +148,7 @@ async function saved(page, troubles) {
   const button = page.locator("button[data-log]").first();
   // A comparison has no log.
   if ((await button.count()) === 0) return;
-  const [download] = await Promise.all([
-    page.waitForEvent("download", { timeout: PATIENCE }),
-    button.click(),
-  ]);
+  const [download] = await Promise.all([page.waitForEvent("download", { timeout: TIMEOUT }), button.click()]);
   const path = join(scratch, download.suggestedFilename());
   await download.saveAs(path);
   const lines = (await readFile(path, "utf8")).trimEnd().split("\n");
@@ -197,7 +194,7 @@ async function savedPieces(page, troubles) {
   ]) {
     if ((await button.count()) === 0 || !(await button.isVisible())) continue;
     const [download] = await Promise.all([
-      page.waitForEvent("download", { timeout: PATIENCE }),
+      page.waitForEvent("download", { timeout: TIMEOUT }),
       press(button),
     ]);
     const path = join(scratch, download.suggestedFilename());

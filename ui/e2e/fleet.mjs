@@ -21,7 +21,7 @@ await tell(
     await change();
     await administer();
   },
-  { patience: 180_000 },
+  { timeout: 180_000 },
 );
 
 /** Somebody with this token, on the page of the fleet. */

@@ -31,7 +31,7 @@ const cells = (page) => page.locator("table.ports tbody tr", { hasText: "s → b
 const until = (page, column, pattern) => cells(page).nth(column).filter({ hasText: pattern }).waitFor();
 
 const flows = [];
-await tell(story, { patience: 90_000, after: () => flows.forEach(end) });
+await tell(story, { timeout: 90_000, after: () => flows.forEach(end) });
 
 async function open(options, path) {
   // The network of the last step is gone.

@@ -6,7 +6,7 @@ import { launch } from "./browser.mjs";
 
 const [BASE = "http://localhost:8080", CONNECTIONS = "4", SECONDS = "10"] = process.argv.slice(2);
 /** Longest wait for the result, milliseconds, besides the test itself. */
-const PATIENCE = 60_000;
+const TIMEOUT = 60_000;
 
 const browser = await launch();
 try {
@@ -14,7 +14,7 @@ try {
   const page = await browser.newPage({ ignoreHTTPSErrors: true });
   await page.goto(`${BASE}/?from=browser&connections=${CONNECTIONS}&seconds=${SECONDS}`);
   await page.getByRole("button", { name: "Start test" }).click();
-  await page.waitForURL("**/runs/*", { timeout: PATIENCE + Number(SECONDS) * 2000 });
+  await page.waitForURL("**/runs/*", { timeout: TIMEOUT + Number(SECONDS) * 2000 });
   console.log(new URL(page.url()).pathname.split("/").at(-1));
 } finally {
   await browser.close();

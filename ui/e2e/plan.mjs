@@ -17,7 +17,7 @@ await tell(
       colorScheme: "dark",
     });
   },
-  { patience: 90_000 },
+  { timeout: 90_000 },
 );
 
 async function start(page, settings) {

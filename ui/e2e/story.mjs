@@ -7,11 +7,11 @@ const troubles = [];
 let browser;
 let step = "";
 /** How long a busy machine may take for a step, milliseconds. */
-let patience;
+let timeout;
 
 /** Tells a story in a browser, and then the process ends with 0 or with the troubles; `after` is done in any case. */
-export async function tell(story, { patience: longest = 60_000, after = () => {} } = {}) {
-  patience = longest;
+export async function tell(story, { timeout: longest = 60_000, after = () => {} } = {}) {
+  timeout = longest;
   browser = await launch();
   try {
     await story();
@@ -49,7 +49,7 @@ export async function visitor(options = {}, refused = []) {
 
 /** The page, whose errors and whose scripts from other places are troubles. */
 export function watched(page, refused = []) {
-  page.setDefaultTimeout(patience);
+  page.setDefaultTimeout(timeout);
   page.on("pageerror", (error) => trouble(`error: ${error.message}`));
   page.on("dialog", (dialog) => {
     trouble(`a script ran: ${dialog.message()}`);

@@ -49,7 +49,7 @@ struct BenchContext {
     iperf3: PathBuf,
     /// Folder for logs, archives and results.
     folder: PathBuf,
-    keeper: Processes,
+    processes: Processes,
     /// Whether a quick run is requested.
     quick: bool,
     /// Number of pairs of a comparison.
@@ -197,12 +197,12 @@ impl BenchContext {
         }
         let folder = target.join("bench");
         fs::create_dir_all(&folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
-        let keeper = Processes::new(&folder.join("programs.log"))?;
+        let processes = Processes::new(&folder.join("programs.log"))?;
         let (pairs, seconds, rest) = if quick { (1, 1, 2) } else { (7, 3, 10) };
         let (transfer, rest) = (Duration::from_secs(seconds), Duration::from_secs(rest));
         let newer = root.join("target/peers/iperf3");
         let iperf3 = if newer.is_file() { newer } else { PathBuf::from("iperf3") };
-        Ok(Self { linerate, iperf3, folder, keeper, quick, pairs, transfer, rest })
+        Ok(Self { linerate, iperf3, folder, processes, quick, pairs, transfer, rest })
     }
 
     /// First two words of what iperf3 prints about its version; absent if it does not start.
@@ -220,17 +220,17 @@ impl BenchContext {
 
     /// Waits for this time, unless interrupted.
     fn wait(&self, time: Duration) -> Result<(), String> {
-        self.keeper.wait(time)
+        self.processes.wait(time)
     }
 
     fn stopped(&self) -> bool {
-        self.keeper.stopped()
+        self.processes.stopped()
     }
 }
 
 impl AsRef<Processes> for BenchContext {
     fn as_ref(&self) -> &Processes {
-        &self.keeper
+        &self.processes
     }
 }
 

@@ -99,9 +99,13 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     if let Some(keep) = &options.keep {
         fs::create_dir_all(keep).map_err(|e| format!("cannot make {}: {e}", keep.display()))?;
     }
-    let keeper = Processes::new(&folder.file("programs.log"))?;
-    let bed =
-        IntervalsContext { linerate, folder: folder.path().to_owned(), keeper, keep: options.keep.clone() };
+    let processes = Processes::new(&folder.file("programs.log"))?;
+    let bed = IntervalsContext {
+        linerate,
+        folder: folder.path().to_owned(),
+        processes,
+        keep: options.keep.clone(),
+    };
     judge(&measure(&bed, &options)?)
 }
 
@@ -110,7 +114,7 @@ fn measure(bed: &IntervalsContext, options: &IntervalsOptions) -> Result<Vec<Int
     let mut all = Vec::new();
     for &load in &options.loads {
         let loops = (0..load).map(|_| {
-            ChildProcess::start(&bed.keeper, &["sh", "-c", "while :; do :; done"].map(str::to_owned))
+            ChildProcess::start(&bed.processes, &["sh", "-c", "while :; do :; done"].map(str::to_owned))
         });
         let loops = loops.collect::<Result<Vec<_>, _>>()?;
         for (number, &rate) in options.rates.iter().enumerate() {

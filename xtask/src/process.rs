@@ -88,10 +88,10 @@ impl ProcessMemory {
 
 impl ChildProcess {
     /// Starts `command`, a program and its arguments; its stderr goes to the log.
-    pub(crate) fn start(keeper: &impl AsRef<Processes>, command: &[String]) -> Result<Self, String> {
+    pub(crate) fn start(processes: &impl AsRef<Processes>, command: &[String]) -> Result<Self, String> {
         let (program, arguments) = command.split_first().ok_or("there is no command to start")?;
-        let keeper = keeper.as_ref();
-        let log: File = keeper.log.try_clone().map_err(|e| format!("cannot share the log: {e}"))?;
+        let processes = processes.as_ref();
+        let log: File = processes.log.try_clone().map_err(|e| format!("cannot share the log: {e}"))?;
         let mut starting = Command::new(program);
         crate::cargo::forget_package(&mut starting);
         let mut child = starting
@@ -103,16 +103,16 @@ impl ChildProcess {
             .map_err(|e| format!("cannot start {program}: {e}"))?;
         let output = child.stdout.take().ok_or("the program has no output")?;
         let name = command.join(" ");
-        Ok(Self { child, output, held: Vec::new(), name, stop: Arc::clone(&keeper.stop) })
+        Ok(Self { child, output, held: Vec::new(), name, stop: Arc::clone(&processes.stop) })
     }
 
     /// Returns the first value that `take` finds in a line.
     pub(crate) fn find_line<T>(
         &mut self,
-        patience: Duration,
+        timeout: Duration,
         take: impl Fn(&str) -> Option<T>,
     ) -> Result<T, String> {
-        let deadline = clock::now() + patience;
+        let deadline = clock::now() + timeout;
         loop {
             let complete = self.held.lines().map_while(Result::ok);
             if let Some(found) = complete.filter_map(|line| take(&line)).next() {
@@ -127,10 +127,10 @@ impl ChildProcess {
     /// The complete output after the program has succeeded; `look` is called while it runs.
     pub(crate) fn finish(
         mut self,
-        patience: Duration,
+        timeout: Duration,
         mut look: impl FnMut(&Self),
     ) -> Result<Vec<u8>, String> {
-        let deadline = clock::now() + patience;
+        let deadline = clock::now() + timeout;
         while self.read_on(deadline)? {
             look(&self);
         }
@@ -205,8 +205,8 @@ mod tests {
 
     fn shell(script: &str) -> ChildProcess {
         let log = File::options().write(true).open("/dev/null").unwrap();
-        let keeper = Processes { log, stop: Arc::default() };
-        ChildProcess::start(&keeper, &["sh", "-c", script].map(str::to_owned)).unwrap()
+        let processes = Processes { log, stop: Arc::default() };
+        ChildProcess::start(&processes, &["sh", "-c", script].map(str::to_owned)).unwrap()
     }
 
     const TIMEOUT: Duration = Duration::from_secs(30);

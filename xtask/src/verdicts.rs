@@ -180,8 +180,8 @@ fn count_skipped(rows: &[String]) -> Result<(), String> {
 
 impl LabTrialContext {
     fn new(linerate: PathBuf, folder: &Path) -> Result<Self, String> {
-        let keeper = Processes::new(&folder.join("programs.log"))?;
-        Ok(Self { linerate, folder: folder.to_owned(), keeper })
+        let processes = Processes::new(&folder.join("programs.log"))?;
+        Ok(Self { linerate, folder: folder.to_owned(), processes })
     }
 
     fn matrix(&self, options: &VerdictsOptions) -> Result<VerdictMatrix, String> {
@@ -198,9 +198,9 @@ impl LabTrialContext {
         let run = |worker: usize, &(row, case, planted, seed): &TrialJob<'_>| {
             (row, self.trial(worker, case, planted, seed))
         };
-        work(&light, options.jobs, &rows, &self.keeper, &run);
-        work(&heavy, 1, &rows, &self.keeper, &run);
-        gathered(rows, &self.keeper, LAB_BARS)
+        work(&light, options.jobs, &rows, &self.processes, &run);
+        work(&heavy, 1, &rows, &self.processes, &run);
+        gathered(rows, &self.processes, LAB_BARS)
     }
 
     fn trial(&self, worker: usize, case: &PlantedCase, planted: bool, seed: u32) -> MatrixTrial {
@@ -228,13 +228,13 @@ fn work<J: Sync>(
     jobs: &[J],
     at_once: usize,
     rows: &Rows,
-    keeper: &Processes,
+    processes: &Processes,
     run: &(impl Fn(usize, &J) -> (usize, MatrixTrial) + Sync),
 ) {
     let next = AtomicUsize::new(0);
     let one = &|worker: usize| {
         while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed))
-            && !keeper.stopped()
+            && !processes.stopped()
         {
             let (number, trial) = run(worker, job);
             add(rows, number, trial);
@@ -263,8 +263,8 @@ fn add(rows: &Rows, number: usize, trial: MatrixTrial) {
 }
 
 /// The matrix of the complete rows.
-fn gathered(rows: Rows, keeper: &Processes, bars: Bars) -> Result<VerdictMatrix, String> {
-    if keeper.stopped() {
+fn gathered(rows: Rows, processes: &Processes, bars: Bars) -> Result<VerdictMatrix, String> {
+    if processes.stopped() {
         return Err("interrupted".to_owned());
     }
     let rows = rows.into_inner().unwrap_or_else(PoisonError::into_inner);

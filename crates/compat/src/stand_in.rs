@@ -408,7 +408,7 @@ pub enum Output {
     /// Print on standard output.
     Print(String),
     /// Print on standard error.
-    Complain(String),
+    PrintError(String),
     /// Request the next block of standard input.
     Read,
     /// Write bytes to standard output.

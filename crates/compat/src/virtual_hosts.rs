@@ -277,7 +277,7 @@ impl VirtualHosts {
             Output::PeerCounted { tally, .. } => here.peer_counted.push(*tally),
             Output::RunOver { trouble, .. } => here.runs.push(trouble),
             Output::Print(text) => here.out.push_str(&text),
-            Output::Complain(text) => here.err.push_str(&text),
+            Output::PrintError(text) => here.err.push_str(&text),
             Output::Read => self.later(Span::ZERO, host, HostEvent::Text),
             Output::Write(bytes) => here.written.extend(bytes),
             Output::Exit(code) => self.exit(host, code),

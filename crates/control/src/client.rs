@@ -305,10 +305,10 @@ impl<'g> ClientRun<'g> {
         };
         let (over, known) = (self.probes_over, self.clocks.clone());
         let (server, cookie) = (self.server, self.cookie);
-        let course = IntervalGrid { epoch, tick: sample_tick(&self.spec) };
+        let intervals = IntervalGrid { epoch, tick: sample_tick(&self.spec) };
         let rtt = tcp_info(self.dialogue.stream()).ok().and_then(|info| info.rtt);
         let rtt = Span::from_us(rtt.unwrap_or(0).into());
-        Prober::start(ProberConfig { server, options, cookie, phase, length, over, known, course, rtt })
+        Prober::start(ProberConfig { server, options, cookie, phase, length, over, known, intervals, rtt })
     }
 
     fn idle_latency(&mut self, stop: &AtomicBool, log: &mut Log<'_>) -> Result<(), ControlError> {

@@ -18,14 +18,14 @@ const MAX_BYTES_PER_TURN: usize = 64 << 10;
 const MAX_UNSENT_BYTES: usize = 64 << 20;
 
 /// One end of the control connection and its connection.
-pub(crate) struct Talk<D> {
+pub(crate) struct DialogueLoop<D> {
     end: D,
     stream: ControlStream,
     epoch: Mono,
     events: Vec<AgentOutput>,
 }
 
-impl<D: AgentDialogue> Talk<D> {
+impl<D: AgentDialogue> DialogueLoop<D> {
     /// Times of the control connection count from `epoch`.
     pub(crate) fn new(end: D, stream: ControlStream, epoch: Mono) -> Result<Self, ControlError> {
         let local = |error: std::io::Error| ControlError::Local(format!("the connection: {error}"));
@@ -54,7 +54,7 @@ impl<D: AgentDialogue> Talk<D> {
         result
     }
 
-    /// Like [`Talk::input`], but the output is sent with the next send or poll.
+    /// Like [`DialogueLoop::input`], but the output is sent with the next send or poll.
     pub(crate) fn feed(&mut self, input: AgentInput<'_>) -> Result<(), ControlError> {
         let now = self.time_of(clock::now());
         let result = self.end.input(now, input);
@@ -109,7 +109,7 @@ impl<D: AgentDialogue> Talk<D> {
         std::mem::take(&mut self.events)
     }
 
-    /// Like [`Talk::poll`], after waiting until something arrives, `until` has passed, or one of `others` is
+    /// Like [`DialogueLoop::poll`], after waiting until something arrives, `until` has passed, or one of `others` is
     /// readable.
     pub(crate) fn turn(
         &mut self,

@@ -8,9 +8,9 @@
 )]
 
 mod caveats;
-mod course;
 mod curve;
 mod gather;
+mod series;
 mod uncertainty;
 
 use std::collections::BTreeMap;
@@ -24,8 +24,8 @@ use linerate_theory::stats::until::StoppingRule;
 use linerate_theory::{accounting, diagnose, ramp};
 use linerate_units::{Bitrate, Bytes, Ratio, Span, Timestamp};
 
-pub(crate) use course::Course;
 pub use gather::evidence;
+pub(crate) use series::ReceivedSeries;
 
 use crate::log::Log;
 
@@ -76,9 +76,9 @@ pub(crate) fn judge(flow: FlowId, log: &mut Log<'_>) {
     }
     let Some(evidence) = evidence(log.record(), flow) else { return };
     let diagnosis = diagnose(&evidence);
-    let doubts =
-        log.record().flow(flow).map(|record| caveats::doubts(log.record(), record, &evidence, &diagnosis));
-    for doubt in doubts.unwrap_or_default() {
+    let caveats =
+        log.record().flow(flow).map(|record| caveats::caveats(log.record(), record, &evidence, &diagnosis));
+    for doubt in caveats.unwrap_or_default() {
         log.warn(Some(flow), doubt.kind, doubt.text.into());
     }
     for doubt in caveats::outdated(log.record()) {
@@ -208,7 +208,11 @@ impl Until {
 
     /// Whether the mean of every flow of the phase has the requested precision. The samples of a flow that the
     /// peer receives arrive only after the flow, so its progress reports are used instead.
-    pub(crate) fn is_reached(&mut self, record: &RunRecord, courses: &BTreeMap<FlowId, Course>) -> bool {
+    pub(crate) fn is_reached(
+        &mut self,
+        record: &RunRecord,
+        series: &BTreeMap<FlowId, ReceivedSeries>,
+    ) -> bool {
         let mut reached = !self.0.is_empty();
         // Each flow is checked, also after one that is not known yet.
         for (number, rule) in &mut self.0 {
@@ -217,7 +221,7 @@ impl Until {
                 if !rates.is_empty() {
                     return rates;
                 }
-                let mut rates = courses.get(number).map(Course::rates).unwrap_or_default();
+                let mut rates = series.get(number).map(ReceivedSeries::rates).unwrap_or_default();
                 let ramp = ramp::find(&rates).unwrap_or(0);
                 rates.split_off(ramp.min(rates.len()))
             });

@@ -26,7 +26,7 @@ const RUN_BYTES: u64 = 4 << 20;
 #[derive(Debug)]
 pub(crate) struct Budget {
     whole: AtomicU64,
-    lent: AtomicU64,
+    reserved: AtomicU64,
 }
 
 /// A reservation, released when this is dropped.
@@ -39,7 +39,7 @@ pub(crate) struct Loan {
 impl Budget {
     /// A budget of `whole`; by default a quarter of the memory available to this process.
     pub(crate) fn new(whole: Option<Bytes>) -> Arc<Self> {
-        Arc::new(Self { whole: AtomicU64::new(budget_bytes(whole)), lent: AtomicU64::new(0) })
+        Arc::new(Self { whole: AtomicU64::new(budget_bytes(whole)), reserved: AtomicU64::new(0) })
     }
 
     /// Changes the budget. What was reserved stays so.
@@ -68,14 +68,14 @@ impl Budget {
     pub(crate) fn reserve(self: &Arc<Self>, needed: Bytes) -> Result<Loan, String> {
         self.check(needed)?;
         let bytes = needed.get();
-        let with = |lent: u64| lent.checked_add(bytes).filter(|lent| *lent <= self.whole());
-        match self.lent.fetch_update(Ordering::Relaxed, Ordering::Relaxed, with) {
+        let with = |reserved: u64| reserved.checked_add(bytes).filter(|reserved| *reserved <= self.whole());
+        match self.reserved.fetch_update(Ordering::Relaxed, Ordering::Relaxed, with) {
             Ok(_) => Ok(Loan { budget: Arc::clone(self), bytes }),
-            Err(lent) => Err(format!(
+            Err(reserved) => Err(format!(
                 "the run needs {} of memory on the server, but other runs use {} of the {} that it grants \
                  (--limit-memory): try again later, or use fewer streams (-P) or a shorter -l",
                 rounded(bytes),
-                rounded(lent),
+                rounded(reserved),
                 rounded(self.whole())
             )),
         }
@@ -84,7 +84,7 @@ impl Budget {
 
 impl Drop for Loan {
     fn drop(&mut self) {
-        self.budget.lent.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.budget.reserved.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lent_comes_back_and_nobody_gets_what_others_have() {
+    fn what_is_reserved_comes_back_and_nobody_gets_what_others_have() {
         let budget = Budget::new(Some(Bytes::new(100 * MIB)));
         let first = budget.reserve(Bytes::new(60 * MIB)).unwrap();
         let why = budget.reserve(Bytes::new(41 * MIB)).unwrap_err();

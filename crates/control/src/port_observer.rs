@@ -107,8 +107,8 @@ pub(crate) fn record_observations(
     for body in on_run_clock(observations.intervals, epoch, flows, log.record()) {
         log.note(body);
     }
-    let doubts = [observations.late.and_then(late), observations.packet_rate.and_then(near_its_limit)];
-    for (kind, text) in doubts.into_iter().flatten() {
+    let caveats = [observations.late.and_then(late), observations.packet_rate.and_then(near_its_limit)];
+    for (kind, text) in caveats.into_iter().flatten() {
         flows.iter().for_each(|flow| log.warn(Some(*flow), kind, text.clone()));
     }
 }
@@ -363,13 +363,17 @@ mod tests {
         assert!(
             lost.len() == 1 && lost[0].0 == CaveatKind::LabPacketLimit && lost[0].1.contains("1 packets")
         );
-        let doubts = caveats_for(17, 320_000.0);
-        let kinds: Vec<_> = doubts.iter().map(|(kind, _)| *kind).collect();
+        let caveats = caveats_for(17, 320_000.0);
+        let kinds: Vec<_> = caveats.iter().map(|(kind, _)| *kind).collect();
         assert_eq!(kinds, [CaveatKind::LabLate, CaveatKind::LabPacketLimit]);
         for number in ["17 frames", "100 us", "3 ms"] {
-            assert!(doubts[0].1.contains(number), "{number}: {}", doubts[0].1);
+            assert!(caveats[0].1.contains(number), "{number}: {}", caveats[0].1);
         }
-        assert!(doubts[1].1.contains("320000 frames/s") && doubts[1].1.contains("400000"), "{}", doubts[1].1);
+        assert!(
+            caveats[1].1.contains("320000 frames/s") && caveats[1].1.contains("400000"),
+            "{}",
+            caveats[1].1
+        );
     }
 
     #[test]

@@ -2,15 +2,15 @@
 //! is estimated.
 
 mod clock_offset;
-mod course;
 mod digest;
+mod intervals;
 mod pace;
 mod prober;
 mod reflect;
 
 pub(crate) use clock_offset::OffsetHistory;
-pub(crate) use course::IntervalGrid;
 pub(crate) use digest::{offset_of, round_trips};
+pub(crate) use intervals::IntervalGrid;
 pub(crate) use prober::{Prober, ProberConfig};
 pub(crate) use reflect::reply;
 

@@ -33,7 +33,7 @@ pub(crate) struct PumpControl {
     failed: AtomicBool,
     writing: AtomicUsize,
     running: AtomicUsize,
-    patience: Duration,
+    timeout: Duration,
     /// Where the pumps wait for the start.
     pub(crate) gate: StartGate,
     /// Wakes the driver when writing has finished or everything has ended.
@@ -45,8 +45,8 @@ pub(crate) struct PumpControl {
 }
 
 impl PumpControl {
-    /// `pumps` is their number and `patience` their longest wait; `writing` says whether they write.
-    pub(crate) fn new(pumps: usize, writing: bool, patience: Duration) -> Result<Self, SockError> {
+    /// `pumps` is their number and `timeout` their longest wait; `writing` says whether they write.
+    pub(crate) fn new(pumps: usize, writing: bool, timeout: Duration) -> Result<Self, SockError> {
         Ok(Self {
             stop_writing: AtomicBool::new(false),
             at_once: AtomicBool::new(false),
@@ -58,7 +58,7 @@ impl PumpControl {
             failed: AtomicBool::new(false),
             writing: AtomicUsize::new(if writing { pumps } else { 0 }),
             running: AtomicUsize::new(pumps),
-            patience,
+            timeout,
             gate: StartGate::default(),
             driver: EventFd::new()?,
             observers: Mutex::default(),
@@ -173,14 +173,14 @@ impl PumpControl {
             if now >= due {
                 return true;
             }
-            clock::sleep_until(due.min(now + self.patience));
+            clock::sleep_until(due.min(now + self.timeout));
         }
         false
     }
 
     /// Longest time that a pump of this flow waits before it checks for orders.
     pub(crate) const fn max_wait(&self) -> Duration {
-        self.patience
+        self.timeout
     }
 
     /// Called by a pump when one of its streams has failed.

@@ -33,7 +33,7 @@ pub fn exchange(socket: &TcpStream, task: &Exchange) -> Result<Exchanged, System
         evict();
     }
     let start = clock::now();
-    let give_up = start + task.patience.as_duration();
+    let give_up = start + task.timeout.as_duration();
     times.begin(start);
     for turn in 0..task.repeats {
         if task.sends_first {
@@ -62,7 +62,7 @@ pub fn exchange_both(socket: &TcpStream, task: &Exchange) -> Result<Exchanged, S
         evict();
     }
     let start = clock::now();
-    let give_up = start + task.patience.as_duration();
+    let give_up = start + task.timeout.as_duration();
     times.begin(start);
     for turn in 0..task.repeats {
         cross(socket, outgoing.next(), incoming.next(), give_up)?;
@@ -294,7 +294,7 @@ mod tests {
             receive: Bytes::new(0),
             sends_first: true,
             repeats: 1,
-            patience: Span::from_secs(1),
+            timeout: Span::from_secs(1),
             head: head.to_vec(),
             cold,
             each_turn: true,

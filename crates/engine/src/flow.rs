@@ -60,7 +60,7 @@ impl FlowSide {
             control: PumpControl::new(
                 plan.pumps,
                 writes,
-                if setup.lent { MAX_BORROWED_PUMP_WAIT } else { MAX_PUMP_WAIT },
+                if setup.borrowed { MAX_BORROWED_PUMP_WAIT } else { MAX_PUMP_WAIT },
             )?,
             counters: (0..plan.streams).map(|_| Counters::new()).collect(),
             transits: (0..plan.streams).filter(|_| timed).map(|_| Transits::default()).collect(),
@@ -119,7 +119,7 @@ impl FlowSide {
     /// Whether nothing more will happen without an order: every pump has ended, and a sender on borrowed
     /// connections has its order to end, or has failed.
     pub(crate) fn is_over(&self) -> bool {
-        let waits = self.setup.lent && self.writes() && !self.control.failed();
+        let waits = self.setup.borrowed && self.writes() && !self.control.failed();
         self.control.all_ended() && (!waits || self.control.stop_requested())
     }
 

@@ -98,7 +98,7 @@ impl ThreadPlan {
     /// Bytes that a TCP receiver reads at once.
     pub(crate) fn read_length(&self, setup: &FlowSetup) -> usize {
         // Other tools count whole blocks.
-        if setup.lent { self.block } else { self.block.min(MAX_READ_BYTES) }
+        if setup.borrowed { self.block } else { self.block.min(MAX_READ_BYTES) }
     }
 
     /// Every plan is checked here before anything is allocated, so a peer's request beyond the engine's bounds
@@ -144,7 +144,7 @@ impl ThreadPlan {
         let StopAfter::Bytes(all) = setup.stop_after else { return u64::MAX };
         let (streams, stream) = (self.streams as u64, stream as u64);
         let share = |units: u64| units / streams + u64::from(stream < units % streams);
-        if setup.lent {
+        if setup.borrowed {
             let block = self.unit(setup);
             return share(all.get().div_ceil(block)).saturating_mul(block);
         }
@@ -229,7 +229,7 @@ mod tests {
         ) {
             let mut setup = FlowSetup::new(FlowId(0), Side::Sender, Span::ZERO);
             (setup.stop_after, setup.length) = (StopAfter::Bytes(Bytes::new(bytes)), Some(Bytes::new(block)));
-            setup.lent = true;
+            setup.borrowed = true;
             let plan = ThreadPlan::new(streams, 2, &setup).unwrap();
             let shares: Vec<u64> = (0..streams).map(|stream| plan.share(&setup, stream)).collect();
             let sum: u64 = shares.iter().sum();

@@ -68,7 +68,7 @@ pub(crate) fn sockets(flow: &FlowSide) -> Result<Option<bool>, SockError> {
         }
     }
     let exact = flow.setup.fq_rate.map(|rate| (rate.bps() / 8.0) as u64);
-    let smooths = flow.sockets.tcp(0).is_some() && !flow.setup.lent && flow.setup.pacing_tick.is_none();
+    let smooths = flow.sockets.tcp(0).is_some() && !flow.setup.borrowed && flow.setup.pacing_tick.is_none();
     let smooth = flow.setup.offered.filter(|_| smooths).map(pacer::smoothing_rate);
     if let Some(rate) = exact.or(smooth).filter(|_| flow.writes()) {
         for socket in flow.sockets.iter() {
@@ -92,8 +92,8 @@ pub(crate) fn jobs(flow: &FlowSide) -> Result<Prepared, SockError> {
     }
     let (jobs, refused) = pump_jobs(flow, method, clock.as_ref().copied().unwrap_or_default())?;
     caveats.extend(clock.err().map(|why| caveats::no_departure_times(&why)));
-    if let Some(PumpJob::Datagrams(parcel)) = jobs.first() {
-        settings.datagrams_per_call = Some(parcel.per_call());
+    if let Some(PumpJob::Datagrams(datagrams)) = jobs.first() {
+        settings.datagrams_per_call = Some(datagrams.per_call());
     }
     caveats.extend(caveats::cannot_spin(flow));
     if let Some(asked) = settings.io.asked.as_deref().filter(|_| flow.writes()) {
@@ -138,7 +138,7 @@ fn send_method(flow: &FlowSide) -> (SendMethod, Option<String>) {
     }
     let chooses = knobs.chooses();
     let named = knobs.io.filter(|_| chooses.is_none()).unwrap_or(SendMethod::Copy);
-    let short = !setup.lent && setup.offered.is_some_and(|rate| flow.chunk(rate) < ZEROCOPY_CALL_BYTES);
+    let short = !setup.borrowed && setup.offered.is_some_and(|rate| flow.chunk(rate) < ZEROCOPY_CALL_BYTES);
     if short && (chooses == Some(false) || matches!(named, SendMethod::Splice | SendMethod::Sendfile)) {
         let why = "at this rate a call passes less than 256 KiB, which is copied";
         return (SendMethod::Copy, Some(why.to_owned()));

@@ -325,7 +325,7 @@ impl FlowHandle {
         let sampled = self.sampler.take().and_then(|sampler| sampler.join().ok()).unwrap_or_default();
         if self.flow.control.aborted() {
             self.reset();
-        } else if self.flow.setup.lent {
+        } else if self.flow.setup.borrowed {
             self.return_sockets();
         }
         (ends, sampled)

@@ -77,7 +77,7 @@ pub struct FlowSetup {
     /// Whether one call may pass several TCP blocks.
     pub together: bool,
     /// The file that each TCP stream sends instead of the payload, or to which it writes what it receives, replacing what
-    /// was there. A [lent](Self::lent) stream ends at the end of the file; another one begins it again.
+    /// was there. A [borrowed](Self::borrowed) stream ends at the end of the file; another one begins it again.
     pub file: Option<FlowFile>,
     /// Requests and responses instead of a stream of data; a request counts as a block.
     pub transactions: Option<TransactionSetup>,
@@ -89,7 +89,7 @@ pub struct FlowSetup {
     /// stop, a TCP sender finishes the block that it has begun unless its peer takes none of it for 200 ms
     /// (streams that share a thread stop anywhere). A refused datagram (ECONNREFUSED) is recorded and ends
     /// nothing.
-    pub lent: bool,
+    pub borrowed: bool,
     /// Where the flow adds what it moved when it ends; absent if nobody counts it.
     pub account: Option<Arc<ByteAccount>>,
 }
@@ -143,7 +143,7 @@ impl FlowSetup {
             file: None,
             transactions: None,
             one_pump_each: false,
-            lent: false,
+            borrowed: false,
             account: None,
         }
     }
@@ -179,7 +179,7 @@ impl FlowSetup {
             together: task.together,
             file: task.file.as_deref().map(FlowFile::of),
             one_pump_each: true,
-            lent: true,
+            borrowed: true,
             ..Self::new(task.flow, task.side, Span::ZERO)
         }
     }

@@ -80,7 +80,7 @@ fn first_inside(counts: &Counts) -> u64 {
 /// The period of a flow that sends in bursts, and how long it sends.
 pub(crate) fn bursts(setup: &FlowSetup) -> Option<(Span, Span)> {
     let StopAfter::TimeNs(sends) = setup.stop_after else { return None };
-    setup.pacing_tick.filter(|_| !setup.lent).map(|period| (period, sends))
+    setup.pacing_tick.filter(|_| !setup.borrowed).map(|period| (period, sends))
 }
 
 /// The time of a flow that sends in bursts: to the last burst belongs the pause after it. Without it, two bursts would

@@ -119,12 +119,12 @@ impl AcceptedConnections {
         }
     }
 
-    /// The next connection, waiting up to `patience` for one.
-    pub(crate) fn take(&self, patience: Duration) -> Option<TcpStream> {
+    /// The next connection, waiting up to `timeout` for one.
+    pub(crate) fn take(&self, timeout: Duration) -> Option<TcpStream> {
         let waiting = locked(&self.waiting);
         let is_empty =
             |waiting: &mut Option<VecDeque<TcpStream>>| waiting.as_ref().is_some_and(VecDeque::is_empty);
-        let waited = self.arrived.wait_timeout_while(waiting, patience, is_empty);
+        let waited = self.arrived.wait_timeout_while(waiting, timeout, is_empty);
         let connection = waited.unwrap_or_else(PoisonError::into_inner).0.as_mut()?.pop_front()?;
         // A connection that was reset meanwhile takes no settings.
         self.options.apply_tcp(&connection).is_ok().then_some(connection)

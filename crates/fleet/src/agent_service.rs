@@ -254,42 +254,42 @@ impl FleetAgentService {
     fn turn(&mut self, wait: Duration) {
         let mut event = self.broker.receive(wait);
         while let Some(one) = event {
-            self.hear(one);
+            self.receive(one);
             event = self.broker.receive(Duration::ZERO);
         }
         let ended: Vec<AgentRunEnd> = self.ended.1.try_iter().collect();
         for (run, end, log) in ended {
             self.active.remove(&run);
-            self.tell(&AgentServiceNotice::Ended(run.clone(), end.clone()));
+            self.report(&AgentServiceNotice::Ended(run.clone(), end.clone()));
             self.agent.ended(&run, end, log, &reading());
         }
         for action in self.agent.tick(&reading()) {
             self.execute(action);
         }
         if self.answers.is_news(reading().running) {
-            self.tell(&AgentServiceNotice::NoAnswer);
+            self.report(&AgentServiceNotice::NoAnswer);
         }
     }
 
-    fn hear(&mut self, event: BrokerEvent) {
+    fn receive(&mut self, event: BrokerEvent) {
         match event {
             BrokerEvent::Message { payload, .. } => {
                 let signed = open::<CentreMessage>(MessageOrigin::Centre, &self.centre, &payload).is_some();
                 if signed && self.answers.answered(reading().running) {
-                    self.tell(&AgentServiceNotice::Answered);
+                    self.report(&AgentServiceNotice::Answered);
                 }
                 self.agent.receive(&payload, &reading());
             }
             BrokerEvent::Connected { server } => {
                 self.answers.connected(reading().running);
                 self.agent.connected(&reading());
-                self.tell(&AgentServiceNotice::Connected(server));
+                self.report(&AgentServiceNotice::Connected(server));
             }
             BrokerEvent::Disconnected { why } => {
                 self.answers.disconnected();
-                self.tell(&AgentServiceNotice::Disconnected(why));
+                self.report(&AgentServiceNotice::Disconnected(why));
             }
-            BrokerEvent::Refused { why } => self.tell(&AgentServiceNotice::BrokerRefuses(why)),
+            BrokerEvent::Refused { why } => self.report(&AgentServiceNotice::BrokerRefuses(why)),
         }
     }
 
@@ -300,7 +300,7 @@ impl FleetAgentService {
                 if let Err(why @ NotSent::TooLarge { .. }) = self.broker.send(&self.subject, &message)
                     && !std::mem::replace(&mut self.told_too_large, true)
                 {
-                    self.tell(&AgentServiceNotice::TooLarge(why));
+                    self.report(&AgentServiceNotice::TooLarge(why));
                 }
             }
             AgentAction::Start { run, .. } if self.stopping => {
@@ -313,13 +313,13 @@ impl FleetAgentService {
                     cancel.cancel();
                 }
             }
-            AgentAction::Refused(why) => self.tell(&AgentServiceNotice::Refused(why.as_str().into())),
-            AgentAction::NotKept(why) => self.tell(&AgentServiceNotice::NotKept(why)),
+            AgentAction::Refused(why) => self.report(&AgentServiceNotice::Refused(why.as_str().into())),
+            AgentAction::NotKept(why) => self.report(&AgentServiceNotice::NotKept(why)),
         }
     }
 
     fn start(&mut self, run: AgentRun, spec: TestSpec, start_by: Mono) {
-        self.tell(&AgentServiceNotice::Started(run.clone()));
+        self.report(&AgentServiceNotice::Started(run.clone()));
         let cancel = CancelToken::new();
         self.active.insert(run.id.clone(), cancel.clone());
         let (config, ended) = (self.config.clone(), self.ended.0.clone());
@@ -348,7 +348,7 @@ impl FleetAgentService {
         }
     }
 
-    fn tell(&self, notice: &AgentServiceNotice) {
+    fn report(&self, notice: &AgentServiceNotice) {
         (self.config.notify)(notice);
     }
 }

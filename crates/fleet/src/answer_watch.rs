@@ -10,7 +10,7 @@ const SILENT_AFTER: Span = Span::from_secs(120);
 pub(crate) struct AnswerWatch {
     /// When the connection was made or an answer came; absent without a connection.
     since: Option<Span>,
-    told: bool,
+    reported: bool,
 }
 
 impl AnswerWatch {
@@ -19,21 +19,21 @@ impl AnswerWatch {
         self.since = Some(now);
     }
 
-    /// The broker is not connected any more, which is told by itself.
+    /// The broker is not connected any more, which is reported by itself.
     pub(crate) fn disconnected(&mut self) {
         self.since = None;
     }
 
-    /// The coordinators said something; whether it was told that they did not.
+    /// The coordinators said something; whether it was reported that they did not.
     pub(crate) fn answered(&mut self, now: Span) -> bool {
         self.since = Some(now);
-        std::mem::take(&mut self.told)
+        std::mem::take(&mut self.reported)
     }
 
-    /// Whether it is to be told now that nobody answers: once until somebody does.
+    /// Whether it is to be reported now that nobody answers: once until somebody does.
     pub(crate) fn is_news(&mut self, now: Span) -> bool {
         let silent = self.since.is_some_and(|since| now.saturating_sub(since) >= SILENT_AFTER);
-        silent && !std::mem::replace(&mut self.told, true)
+        silent && !std::mem::replace(&mut self.reported, true)
     }
 }
 

@@ -73,12 +73,12 @@ pub enum LocalServerError {
         source: io::Error,
     },
     /// A program does not tell its version.
-    #[error("{} does not say which version it is: {said}", program.display())]
+    #[error("{} does not say which version it is: {output}", program.display())]
     NoVersion {
         /// The program.
         program: PathBuf,
         /// What it says.
-        said: ForeignText,
+        output: ForeignText,
     },
     /// A program is too old.
     #[error("{} is version {found}, and at least {needed} is needed; {remedy}", program.display())]
@@ -136,24 +136,24 @@ pub enum LocalServerError {
         own: bool,
     },
     /// A server ended before it accepted connections.
-    #[error("{program} did not start: {said}; see {}", log.display())]
+    #[error("{program} did not start: {output}; see {}", log.display())]
     Ended {
         /// The server.
         program: &'static str,
         /// Its last message.
-        said: ForeignText,
+        output: ForeignText,
         /// The file with all its messages.
         log: PathBuf,
     },
     /// A server does not accept connections in time.
-    #[error("{program} accepts no connections after {} s: {said}; see {}", timeout.as_secs(), log.display())]
+    #[error("{program} accepts no connections after {} s: {output}; see {}", timeout.as_secs(), log.display())]
     NotReady {
         /// The server.
         program: &'static str,
         /// Its time.
         timeout: Duration,
         /// Its last message.
-        said: ForeignText,
+        output: ForeignText,
         /// The file with all its messages.
         log: PathBuf,
     },

@@ -328,7 +328,7 @@ pub fn rfc3339(at: UnixTime) -> String {
 }
 
 /// The time that a text in RFC 3339 format, or of the form `2026-12-01 14:30` in a time zone, is. A time zone in brackets
-/// behind either of them counts instead.
+/// after either of them counts instead.
 pub(crate) fn parse_time(text: &str, zone: &TimeZone) -> Option<UnixTime> {
     let time = if text.contains('[') {
         // The other readers ignore brackets. This one refuses an offset that the zone does not have then.

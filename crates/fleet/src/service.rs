@@ -42,8 +42,8 @@ const MESSAGES_AT_ONCE: usize = 256;
 const LONGEST_LISTENING: Duration = Duration::from_secs(2);
 /// How often the clock is compared with that of the server of the calendar.
 const CLOCK_INTERVAL: Duration = Duration::from_secs(10);
-/// Names of agents about which something is told once.
-const MOST_TOLD: usize = 16;
+/// Names of agents about which something is reported once.
+const MAX_REPORTED: usize = 16;
 /// How long active runs may take to stop when the service ends.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(10);
 
@@ -95,7 +95,7 @@ pub struct FleetService {
     led: Option<bool>,
     away: bool,
     broker: Option<Broker>,
-    /// Agents that were told to be unknown, and to have too large calendars.
+    /// Agents that were reported to be unknown, and to have too large calendars.
     told_unknown: BTreeSet<String>,
     told_too_large: BTreeSet<String>,
     /// The archive, for the logs of agents.
@@ -220,13 +220,13 @@ impl FleetService {
         match self.coordinator.tick(now(), &mut actions) {
             Ok(()) => {
                 if std::mem::take(&mut self.away) {
-                    self.tell(&FleetNotice::CalendarBack);
+                    self.report(&FleetNotice::CalendarBack);
                 }
                 self.note_leader();
             }
             Err(error) => {
                 if !std::mem::replace(&mut self.away, true) {
-                    self.tell(&FleetNotice::CalendarAway(with_cause(&error)));
+                    self.report(&FleetNotice::CalendarAway(with_cause(&error)));
                 }
             }
         }
@@ -242,7 +242,7 @@ impl FleetService {
         if let Ok(Some(check)) = self.coordinator.check_clock(&now) {
             let in_time = check.off <= check.most;
             if std::mem::replace(&mut self.in_time, in_time) != in_time {
-                self.tell(&FleetNotice::Clock(check));
+                self.report(&FleetNotice::Clock(check));
             }
         }
     }
@@ -254,7 +254,7 @@ impl FleetService {
                 Some(epoch) => FleetNotice::Leads(epoch),
                 None => FleetNotice::Follows,
             };
-            self.tell(&notice);
+            self.report(&notice);
         }
     }
 
@@ -271,13 +271,13 @@ impl FleetService {
             FleetAction::Archive { agent, run, log, is_known, digest } => {
                 self.archive_log((&agent, &run), &log, is_known, digest);
             }
-            FleetAction::Agent(notice) => self.tell(&FleetNotice::Agent(notice)),
-            FleetAction::Described => self.tell(&FleetNotice::Described),
+            FleetAction::Agent(notice) => self.report(&FleetNotice::Agent(notice)),
+            FleetAction::Described => self.report(&FleetNotice::Described),
         }
     }
 
     fn start(&mut self, run: Box<CalendarRun>) {
-        self.tell(&FleetNotice::Started(run.clone()));
+        self.report(&FleetNotice::Started(run.clone()));
         let cancel = CancelToken::new();
         let active = ActiveRun { run: run.clone(), cancel: cancel.clone(), why: None };
         self.active.insert(run.id.clone(), active);
@@ -295,12 +295,12 @@ impl FleetService {
 
     /// Tells the users in a thread of its own: a web server or a mail program may take long.
     fn notify(&self, alarm: Alarm) {
-        self.tell(&FleetNotice::Alarm(alarm.clone()));
-        let (whom, fleet, tell) =
+        self.report(&FleetNotice::Alarm(alarm.clone()));
+        let (whom, fleet, report) =
             (self.config.inventory.notify.clone(), self.config.inventory.name.clone(), self.config.notify);
         let work = move || {
             for error in notify(&whom, &fleet, &alarm) {
-                tell(&FleetNotice::NotifyFailed(error));
+                report(&FleetNotice::NotifyFailed(error));
             }
         };
         // A host that refuses a thread says so for the next run as well.
@@ -316,10 +316,10 @@ impl FleetService {
         let latest = until + LONGEST_LISTENING;
         loop {
             // Agents take the time from the answers, so they are given at once.
-            let heard = self.hear(until.remaining().min(RESULT_INTERVAL));
+            let received = self.receive_events(until.remaining().min(RESULT_INTERVAL));
             self.receive(Duration::ZERO);
             // While many agents speak, they are more urgent than what is booked for the next hours.
-            let goes_on = !until.has_passed() || (heard >= MESSAGES_AT_ONCE && !latest.has_passed());
+            let goes_on = !until.has_passed() || (received >= MESSAGES_AT_ONCE && !latest.has_passed());
             if !goes_on || !self.waiting.is_empty() {
                 return;
             }
@@ -327,7 +327,7 @@ impl FleetService {
     }
 
     /// Hears some messages of agents; how many.
-    fn hear(&mut self, timeout: Duration) -> usize {
+    fn receive_events(&mut self, timeout: Duration) -> usize {
         let mut messages = Vec::new();
         let Some(broker) = &self.broker else { return 0 };
         let mut event = broker.receive(timeout);
@@ -339,13 +339,13 @@ impl FleetService {
                 }
                 BrokerEvent::Connected { server } => {
                     self.coordinator.set_deaf(false);
-                    self.tell(&FleetNotice::BrokerConnected(server));
+                    self.report(&FleetNotice::BrokerConnected(server));
                 }
                 BrokerEvent::Disconnected { why } => {
                     self.coordinator.set_deaf(true);
-                    self.tell(&FleetNotice::BrokerAway(why));
+                    self.report(&FleetNotice::BrokerAway(why));
                 }
-                BrokerEvent::Refused { why } => self.tell(&FleetNotice::BrokerAway(why)),
+                BrokerEvent::Refused { why } => self.report(&FleetNotice::BrokerAway(why)),
             }
             event = if messages.len() < MESSAGES_AT_ONCE { broker.receive(Duration::ZERO) } else { None };
         }
@@ -354,11 +354,11 @@ impl FleetService {
         }
         let mut actions = Vec::new();
         // A calendar that cannot be used is noticed by the look at it, and agents repeat what they said.
-        let heard = self.coordinator.receive(&messages, now(), &mut actions);
-        if heard.is_ok() && self.coordinator.leads() {
+        let received = self.coordinator.receive(&messages, now(), &mut actions);
+        if received.is_ok() && self.coordinator.leads() {
             for agent in unanswered(&messages, &actions) {
-                if is_news(&mut self.told_unknown, &agent) {
-                    self.tell(&FleetNotice::AgentUnknown(ForeignText::new(&agent)));
+                if is_new(&mut self.told_unknown, &agent) {
+                    self.report(&FleetNotice::AgentUnknown(ForeignText::new(&agent)));
                 }
             }
         }
@@ -371,9 +371,9 @@ impl FleetService {
         // What does not arrive is asked for again.
         let sent = broker.send(&agent_subject(&self.config.inventory.name, agent), message);
         if let Err(why @ NotSent::TooLarge { .. }) = sent
-            && is_news(&mut self.told_too_large, agent)
+            && is_new(&mut self.told_too_large, agent)
         {
-            self.tell(&FleetNotice::TooLarge { agent: agent.to_owned(), why });
+            self.report(&FleetNotice::TooLarge { agent: agent.to_owned(), why });
         }
     }
 
@@ -395,7 +395,7 @@ impl FleetService {
             };
             if let Err(error) = appended {
                 self.archive = None;
-                self.tell(&FleetNotice::Archive(ArchiveWarning::NotArchived(error)));
+                self.report(&FleetNotice::Archive(ArchiveWarning::NotArchived(error)));
                 return;
             }
         }
@@ -426,7 +426,7 @@ impl FleetService {
             match self.coordinator.ended(&run, &end, now()) {
                 Ok(()) => {
                     if let Some(active) = self.active.remove(&run) {
-                        self.tell(&FleetNotice::Ended(active.run, end));
+                        self.report(&FleetNotice::Ended(active.run, end));
                     }
                 }
                 Err(_) => self.waiting.push((run, end)),
@@ -434,7 +434,7 @@ impl FleetService {
         }
     }
 
-    fn tell(&self, notice: &FleetNotice) {
+    fn report(&self, notice: &FleetNotice) {
         (self.config.notify)(notice);
     }
 }
@@ -450,9 +450,9 @@ fn unanswered(messages: &[(String, Vec<u8>)], actions: &[FleetAction]) -> BTreeS
     senders
 }
 
-/// Whether something about this agent was not told before. Of too many agents it is told of the first ones.
-fn is_news(told: &mut BTreeSet<String>, agent: &str) -> bool {
-    told.len() < MOST_TOLD && told.insert(agent.to_owned())
+/// Whether something about this agent was not reported before. Of too many agents it is reported of the first ones.
+fn is_new(reported: &mut BTreeSet<String>, agent: &str) -> bool {
+    reported.len() < MAX_REPORTED && reported.insert(agent.to_owned())
 }
 
 impl FleetBroker {

@@ -73,8 +73,8 @@ pub struct TryOut {
     service: FleetService,
     broker: Option<TryOutBroker>,
     postgres: Option<LocalPostgres>,
-    /// Servers whose end was told.
-    told: Vec<&'static str>,
+    /// Servers whose end was reported.
+    reported: Vec<&'static str>,
     notify: fn(&FleetNotice),
     processes: ProcessesFile,
     _pid: PidFile,
@@ -136,8 +136,8 @@ impl TryOut {
             let agent = hosts.enrolled(&config.program, folder, (host, &enrollment), port)?;
             processes.update(|all| all.agents.push(agent))?;
         }
-        let (told, notify) = (Vec::new(), config.notify);
-        Ok(Self { hosts, service, broker, postgres, told, notify, processes, _pid: pid })
+        let (reported, notify) = (Vec::new(), config.notify);
+        Ok(Self { hosts, service, broker, postgres, reported, notify, processes, _pid: pid })
     }
 
     /// What users of a fleet can do, which runs in the foreground of a terminal or not.
@@ -202,7 +202,7 @@ impl TryOut {
     /// # Errors
     /// The calendar cannot be written at the end.
     pub fn run(&mut self, stop: &CancelToken) -> Result<(), FleetError> {
-        let Self { hosts, service, broker, postgres, told, notify, processes, .. } = self;
+        let Self { hosts, service, broker, postgres, reported, notify, processes, .. } = self;
         service.run(stop, &mut |service| {
             if service.leads() {
                 // If it cannot be written, those who wait for it say so.
@@ -214,8 +214,8 @@ impl TryOut {
                 ("nats-server", broker.as_ref().and_then(|broker| broker.nats.ended())),
             ];
             for (name, log) in engines {
-                let Some(log) = log.filter(|_| !told.contains(&name)) else { continue };
-                told.push(name);
+                let Some(log) = log.filter(|_| !reported.contains(&name)) else { continue };
+                reported.push(name);
                 warnings.push(TryOutWarning::Ended { name: name.to_owned(), log: log.to_owned() });
             }
             warnings.extend(broker.as_mut().and_then(TryOutBroker::reload_changed));

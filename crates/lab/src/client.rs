@@ -35,14 +35,14 @@ pub enum AskError {
 }
 
 /// Sends a request to the switch whose control socket is at `path` and waits for its answer, at most
-/// `patience`.
+/// `timeout`.
 ///
 /// # Errors
 /// The switch is gone or does not answer, refuses, or its answer is not understood.
-pub fn ask(path: &Path, question: &Ask, patience: Duration) -> Result<Answer, AskError> {
-    let mut stream = local::connect(path, patience).map_err(|error| AskError::Gone(error.source))?;
-    stream.set_read_timeout(Some(patience)).map_err(AskError::Gone)?;
-    stream.set_write_timeout(Some(patience)).map_err(AskError::Gone)?;
+pub fn ask(path: &Path, question: &Ask, timeout: Duration) -> Result<Answer, AskError> {
+    let mut stream = local::connect(path, timeout).map_err(|error| AskError::Gone(error.source))?;
+    stream.set_read_timeout(Some(timeout)).map_err(AskError::Gone)?;
+    stream.set_write_timeout(Some(timeout)).map_err(AskError::Gone)?;
     let mut line = serde_json::to_string(question).map_err(|_| AskError::Strange)?;
     line.push('\n');
     stream.write_all(line.as_bytes()).map_err(AskError::Gone)?;

@@ -92,9 +92,9 @@ impl ControlState {
                 Some(report) => Answer::Status(Box::new(self.status(report))),
                 None => Answer::Refused { why: "the switch does not answer".into() },
             },
-            Ask::Witness { from_ns, to_ns } => {
+            Ask::PortHistory { from_ns, to_ns } => {
                 let past = self.past(|history| history.between(*from_ns, *to_ns));
-                Answer::Witness(past.port_history(LATE_BOUND_NS))
+                Answer::PortHistory(past.port_history(LATE_BOUND_NS))
             }
             Ask::Set { target, changes } => match self.set(target, changes) {
                 Ok(()) => Answer::Done,

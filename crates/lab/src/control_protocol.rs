@@ -14,7 +14,7 @@ pub enum Ask {
     /// The current status.
     Status,
     /// The port counters over a range of the monotonic clock.
-    Witness {
+    PortHistory {
         /// Start.
         from_ns: u64,
         /// End.
@@ -37,8 +37,8 @@ pub enum Ask {
 pub enum Answer {
     /// To [`Ask::Status`].
     Status(Box<Status>),
-    /// To [`Ask::Witness`].
-    Witness(PortHistory),
+    /// To [`Ask::PortHistory`].
+    PortHistory(PortHistory),
     /// The request has been executed.
     Done,
     /// The request cannot be executed.

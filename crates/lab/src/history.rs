@@ -310,9 +310,9 @@ mod tests {
         for tenths in 0..10 {
             history.add(&reading(tenths, tenths * 1000));
         }
-        let witness = history.between(250_000_000, 500_000_000).port_history(1000);
-        assert_eq!(witness.ports.len(), 1, "the silent port is left out");
-        let intervals = &witness.ports[0].intervals;
+        let read = history.between(250_000_000, 500_000_000).port_history(1000);
+        assert_eq!(read.ports.len(), 1, "the silent port is left out");
+        let intervals = &read.ports[0].intervals;
         assert_eq!(
             intervals.iter().map(|i| i.start_ns / 100_000_000).collect::<Vec<_>>(),
             [2, 3, 4],
@@ -321,9 +321,9 @@ mod tests {
         assert!(intervals.iter().all(|i| i.packets == 1000 && i.dropped == 100 && i.wire_bytes == 1_538_000));
         assert!((intervals[0].busy.unwrap() - 0.12304).abs() < 1e-9);
         let late = Lateness { count: 30, frames: Some(3000), worst_ns: 5, bound_ns: 1000 };
-        assert_eq!(witness.late, Some(late));
+        assert_eq!(read.late, Some(late));
         // Half of a core for 10000 frames a second: 20000 with all of it.
-        let rate = witness.packet_rate.unwrap();
+        let rate = read.packet_rate.unwrap();
         assert!((rate.max_pps - 10_000.0).abs() < 1e-6 && (rate.limit_pps - 20_000.0).abs() < 1e-6);
         assert!(history.between(5_000_000_000, 6_000_000_000).port_history(1000).ports.is_empty());
     }

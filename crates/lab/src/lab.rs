@@ -116,14 +116,14 @@ impl Lab {
         self.stopper.clone()
     }
 
-    /// Forwards packets until it is stopped, then removes everything. If it ends by itself, `tell` gets the reason while
+    /// Forwards packets until it is stopped, then removes everything. If it ends by itself, `on_error` gets the reason while
     /// the hosts still stand: whoever loses one of them can then know why.
     ///
     /// # Errors
     /// The kernel refuses to poll, packets take too much memory, or something cannot be removed.
-    pub fn run(self, tell: impl FnOnce(&LabError)) -> Result<(), LabError> {
+    pub fn run(self, on_error: impl FnOnce(&LabError)) -> Result<(), LabError> {
         let Self { resources, mut switch, memory, .. } = self;
-        let ran = switch.run(memory).inspect_err(tell);
+        let ran = switch.run(memory).inspect_err(on_error);
         drop(switch);
         resources.remove()?;
         ran

@@ -236,22 +236,22 @@ impl LabHandle {
     ///
     /// # Errors
     /// See [`ask`].
-    pub fn ask(&self, question: &Ask, patience: Duration) -> Result<Answer, AskError> {
+    pub fn ask(&self, question: &Ask, timeout: Duration) -> Result<Answer, AskError> {
         if kernel::stands(&self.folder()) {
             return Err(AskError::Kernel);
         }
-        ask(&self.socket(), question, patience)
+        ask(&self.socket(), question, timeout)
     }
 
     /// Its status.
     ///
     /// # Errors
     /// See [`ask`].
-    pub fn status(&self, patience: Duration) -> Result<Status, AskError> {
+    pub fn status(&self, timeout: Duration) -> Result<Status, AskError> {
         if let Some(status) = kernel::status(&self.folder()) {
             return Ok(status);
         }
-        match self.ask(&Ask::Status, patience)? {
+        match self.ask(&Ask::Status, timeout)? {
             Answer::Status(status) => Ok(*status),
             _ => Err(AskError::Strange),
         }
@@ -261,11 +261,11 @@ impl LabHandle {
     ///
     /// # Errors
     /// See [`ask`]; there is no switch.
-    pub fn history(&self, range: Duration, patience: Duration) -> Result<PortHistory, AskError> {
+    pub fn history(&self, range: Duration, timeout: Duration) -> Result<PortHistory, AskError> {
         let to_ns = clock::now().as_ns();
         let from_ns = to_ns.saturating_sub(u64::try_from(range.as_nanos()).unwrap_or(u64::MAX));
-        match self.ask(&Ask::Witness { from_ns, to_ns }, patience)? {
-            Answer::Witness(history) => Ok(history),
+        match self.ask(&Ask::PortHistory { from_ns, to_ns }, timeout)? {
+            Answer::PortHistory(history) => Ok(history),
             _ => Err(AskError::Strange),
         }
     }

@@ -208,11 +208,11 @@ fn add_sums(plan: &Plan, point: &Point, trial: &mut TrialFigures, direction: Dir
 
 /// Adds the buffer that each flow passed. Background flows fill the same queue.
 fn add_buffer(plan: &Plan, trial: &mut TrialFigures, direction: Direction) {
-    let passage = |at: usize| trial.get(at)?.as_ref()?.queue_observation(direction);
+    let queue = |at: usize| trial.get(at)?.as_ref()?.queue_observation(direction);
     let others: Vec<&QueueObservation> =
-        (0..plan.flows.len()).filter(|at| plan.flows[*at].cross_traffic).filter_map(passage).collect();
+        (0..plan.flows.len()).filter(|at| plan.flows[*at].cross_traffic).filter_map(queue).collect();
     let found: Vec<(usize, BufferResult)> =
-        judged(plan).into_iter().filter_map(|at| Some((at, passage(at)?.known(&others)?))).collect();
+        judged(plan).into_iter().filter_map(|at| Some((at, queue(at)?.known(&others)?))).collect();
     for (at, known) in found {
         if let Some(bytes) = known.bytes {
             set(trial, at, direction, BUFFER, &QuantityValue::Number(bytes));

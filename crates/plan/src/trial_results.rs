@@ -54,7 +54,7 @@ impl RunMeasurements {
 
     pub(crate) fn queue_observation(&self, direction: Direction) -> Option<&QueueObservation> {
         let found = self.0.iter().find(|(known, ..)| *known == direction);
-        found.and_then(|(_, _, passage)| passage.as_ref())
+        found.and_then(|(_, _, queue)| queue.as_ref())
     }
 }
 

@@ -259,7 +259,7 @@ pub struct SweepTrial {
     /// Messages in each direction that is used, 1 to 100,000.
     pub repeats: u32,
     /// Timeout after which both ends abandon the trial.
-    pub patience_ns: Span,
+    pub timeout_ns: Span,
 }
 
 impl SweepTrial {
@@ -273,7 +273,7 @@ impl SweepTrial {
     pub fn is_sound(&self, series: &Sweep) -> bool {
         (1..=series.longest_message().get()).contains(&self.message_bytes.get())
             && (1..=Self::MAX_REPEATS).contains(&self.repeats)
-            && self.patience_ns <= Self::MAX_TRIAL_WAIT
+            && self.timeout_ns <= Self::MAX_TRIAL_WAIT
     }
 }
 

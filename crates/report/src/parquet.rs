@@ -1,7 +1,7 @@
 //! The samples as one long table for analysts: a row for each reading of each sample, in a Parquet file.
 //!
 //! Rows are in the order of the runs, then of flow, side, and of the time of a block of samples; in a block, in that of
-//! metric and time. So many rows of a series are next to each other, and their texts and values hardly change. The
+//! metric and time. Many rows of a series are next to each other, and their texts and values hardly change. The
 //! metrics of a block have the same times, which compression finds, as they are near.
 
 mod columns;

@@ -95,7 +95,7 @@ fn socket_error(error: &std::io::Error, place: &str) -> PortObserverError {
 impl PortObserver for LabPortObserver {
     fn observe(&self, from: Mono, to: Mono) -> Result<PortObservations, PortObserverError> {
         let garbled = |error: serde_json::Error| PortObserverError::Garbled(error.to_string());
-        let question = Ask::Witness { from_ns: from.as_ns(), to_ns: to.as_ns() };
+        let question = Ask::PortHistory { from_ns: from.as_ns(), to_ns: to.as_ns() };
         let line = self.ask(&serde_json::to_string(&question).map_err(garbled)?)?;
         // Not decoded as an `Answer`: the expected type is known, and other versions may name their answers
         // differently.

@@ -6,7 +6,7 @@ use linerate_control::{Sink, SinkError};
 use linerate_model::{CaveatKind, Event};
 use serde_json::Value;
 
-/// Passes events on, with the unspecified address (`0.0.0.0` or `::`) in place of one address, wherever it stands: also
+/// Passes events on, with the unspecified address (`0.0.0.0` or `::`) in place of one address, wherever it occurs: also
 /// in the names of hosts and in reasons.
 pub(crate) struct WithoutAddress<S> {
     inner: S,

@@ -202,10 +202,10 @@ struct LossEvent {
 #[must_use]
 pub fn analyse(series: &[BufferInterval], path: &BufferPath) -> Option<BufferFinding> {
     let rows = rows(series, path);
-    let witness = DelaySource::of(&rows);
-    let largest = witness.largest(&rows)?;
-    let losses: Vec<LossEvent> = losses(&rows, path, witness).collect();
-    let full = full(&rows, &losses, witness, largest);
+    let source = DelaySource::of(&rows);
+    let largest = source.largest(&rows)?;
+    let losses: Vec<LossEvent> = losses(&rows, path, source).collect();
+    let full = full(&rows, &losses, source, largest);
     if !full.is_empty() {
         let queues: Vec<f64> = full.iter().map(|loss| loss.queue).collect();
         return Some(BufferFinding::Estimate {
@@ -216,7 +216,7 @@ pub fn analyse(series: &[BufferInterval], path: &BufferPath) -> Option<BufferFin
         });
     }
     // A queue stood on a full line: the buffer holds at least this much.
-    let stood = witness.largest(rows.iter().filter(|row| row.load >= FULL_LOAD));
+    let stood = source.largest(rows.iter().filter(|row| row.load >= FULL_LOAD));
     match (stood, losses.is_empty()) {
         (Some(bytes), _) => Some(BufferFinding::LowerBound { bytes, other_losses: losses.len() }),
         (None, true) => Some(BufferFinding::LowerBound { bytes: largest, other_losses: 0 }),
@@ -233,7 +233,7 @@ pub fn analyse(series: &[BufferInterval], path: &BufferPath) -> Option<BufferFin
 fn full<'l>(
     rows: &[BufferRow],
     losses: &'l [LossEvent],
-    witness: DelaySource,
+    source: DelaySource,
     largest: f64,
 ) -> Vec<&'l LossEvent> {
     let among = |wanted: &dyn Fn(&LossEvent) -> bool, largest: f64| {
@@ -242,7 +242,7 @@ fn full<'l>(
         };
         losses.iter().filter(full).collect::<Vec<_>>()
     };
-    let measured_largest = witness.largest(rows.iter().filter(|row| !row.reading.omitted));
+    let measured_largest = source.largest(rows.iter().filter(|row| !row.reading.omitted));
     let steady = among(&|loss| !loss.omitted, measured_largest.unwrap_or(largest));
     if steady.is_empty() { among(&|_| true, largest) } else { steady }
 }
@@ -255,7 +255,7 @@ const REPAIR_ROUND_TRIPS: f64 = 4.0;
 fn losses<'r>(
     rows: &'r [BufferRow],
     path: &BufferPath,
-    witness: DelaySource,
+    source: DelaySource,
 ) -> impl Iterator<Item = LossEvent> + 'r {
     let repair_s = REPAIR_ROUND_TRIPS * path.base_rtt_s;
     let is_short = move |row: &BufferRow| row.reading.span_s < repair_s;
@@ -271,7 +271,7 @@ fn losses<'r>(
         let to = if rows.get(at + 1).is_some_and(is_short) { at + 1 } else { at };
         let load = rows[from..=to].iter().map(|row| row.load).max_by(f64::total_cmp)?;
         // If the window jumped and no RTT was measured, no queue was seen.
-        let queue = witness.largest(&rows[from..=at]).unwrap_or(0.0);
+        let queue = source.largest(&rows[from..=at]).unwrap_or(0.0);
         Some(LossEvent { queue, load, omitted: rows[at].reading.omitted })
     };
     (0..rows.len()).filter_map(of)

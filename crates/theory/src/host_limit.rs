@@ -9,7 +9,7 @@ pub const NEAR_LIMIT_SHARE: f64 = 0.9;
 
 /// A host whose own limit is near.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RigLimit {
+pub struct NearHostLimit {
     /// Name of the host.
     pub host: String,
     /// Its calibrated loopback rate in this mode.
@@ -35,7 +35,7 @@ pub struct Disproved {
 /// definition; RFC 2544 §6 requires the tester's own limit to be known before a result is attributed to the
 /// network.
 #[must_use]
-pub fn limited(record: &RunRecord, flow: &FlowRecord) -> Option<RigLimit> {
+pub fn limited(record: &RunRecord, flow: &FlowRecord) -> Option<NearHostLimit> {
     let rate = flow.bitrate()?;
     let limits = limits(record, flow);
     let (host, limit) = limits
@@ -46,7 +46,7 @@ pub fn limited(record: &RunRecord, flow: &FlowRecord) -> Option<RigLimit> {
     // A limit that was exceeded counts as unknown.
     let stands = |limit: &Option<Bitrate>| limit.is_some_and(|limit| rate <= limit);
     let unknown = limits.iter().find(|(_, limit)| !stands(limit)).map(|(host, _)| host.name.clone());
-    (share.get() >= NEAR_LIMIT_SHARE).then(|| RigLimit {
+    (share.get() >= NEAR_LIMIT_SHARE).then(|| NearHostLimit {
         host: host.name.to_string(),
         limit,
         share,
@@ -133,7 +133,7 @@ mod tests {
         RunRecord::fold(&events)
     }
 
-    fn found(hosts: [HostInfo; 2]) -> Option<RigLimit> {
+    fn found(hosts: [HostInfo; 2]) -> Option<NearHostLimit> {
         let record = run(hosts);
         limited(&record, record.flow(FlowId(0)).unwrap())
     }

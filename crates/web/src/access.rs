@@ -161,7 +161,7 @@ impl WebVisitor {
 
 /// What visitors without a token may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Strangers {
+enum AnonymousAccess {
     /// Everything, until there is a token.
     Trusted,
     /// See results.
@@ -184,7 +184,7 @@ pub(crate) enum TokenHolder {
 pub(crate) struct AccessControl {
     token: Option<WebToken>,
     tokens: Option<WatchedTokens>,
-    strangers: Strangers,
+    strangers: AnonymousAccess,
     /// Whether browsers may send the cookie of a session over TLS only.
     is_tls: bool,
     /// Whether there was a token at some time: when the last one is removed, nobody gets its abilities.
@@ -205,9 +205,9 @@ impl AccessControl {
         getrandom::fill(&mut key)
             .map_err(|error| TokenFileError::Make(format!("no random numbers: {error}")))?;
         let strangers = match (access.public, access.insecure || is_loopback) {
-            (true, _) => Strangers::Public,
-            (false, true) => Strangers::Trusted,
-            (false, false) => Strangers::Unknown,
+            (true, _) => AnonymousAccess::Public,
+            (false, true) => AnonymousAccess::Trusted,
+            (false, false) => AnonymousAccess::Unknown,
         };
         // Whoever lets everybody do everything does not ask for tokens.
         let used = access.tokens.filter(|_| access.public || !access.insecure);
@@ -239,9 +239,9 @@ impl AccessControl {
     /// What visitors without a token may do.
     pub(crate) fn strangers(&self) -> Option<Ability> {
         match self.strangers {
-            Strangers::Trusted if !self.has_token() => Some(Ability::Admin),
-            Strangers::Public => Some(Ability::View),
-            Strangers::Trusted | Strangers::Unknown => None,
+            AnonymousAccess::Trusted if !self.has_token() => Some(Ability::Admin),
+            AnonymousAccess::Public => Some(Ability::View),
+            AnonymousAccess::Trusted | AnonymousAccess::Unknown => None,
         }
     }
 

@@ -123,7 +123,7 @@ impl HttpProblem {
         }
     }
 
-    /// The archive, or what is stored beside its runs, cannot be used. The reason may contain its path, so it is only
+    /// The archive, or what is stored with its runs, cannot be used. The reason may contain its path, so it is only
     /// in the log.
     pub(crate) fn of_archive(error: impl Display) -> Self {
         if let Some(more) = is_due(&ARCHIVE_WARNING) {

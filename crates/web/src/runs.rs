@@ -82,7 +82,7 @@ struct WebRunProgress {
     /// Its place in the server's queue; absent if it needs none.
     place: Option<OwnRun>,
     /// Whether it needs one. A test against the server of this program takes its place there as a client, and until
-    /// it is over, the others have none: they would be before it in that queue, and behind it in this one.
+    /// it is over, the others have none: they would be before it in that queue, and after it in this one.
     needs_place: bool,
     /// Whether the other host was compared with the server of this program, in whose queue the test would wait for
     /// itself.

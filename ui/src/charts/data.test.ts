@@ -48,7 +48,7 @@ test("a quantity that never came says so, since there is nothing to see", () => 
   expect(heading(panel([line({ y: [0, null, 0] })]), [])).toBe("rate (b/s); 0 throughout");
 });
 
-test("intervals are columns beside their line, and a logarithmic axis has no place for zero", () => {
+test("intervals are columns next to their line, and a logarithmic axis has no place for zero", () => {
   const points = line({ style: "points", y: [0, 2, 3], low: [0, 1, 2], high: [1, 3, 4] });
   const { columns, data } = table(
     panel([points], { y: { label: "t", unit: "ns", log: true } }),

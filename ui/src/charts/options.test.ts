@@ -31,14 +31,14 @@ test("every line of a panel has its own dash, so that colour is not the only sig
   expect(new Set(dashes).size).toBe(8);
 });
 
-test("a line beside one with a colour of its own has a colour that no other page gives to something else", () => {
+test("a line next to one with a colour of its own has a colour that no other page gives to something else", () => {
   const { columns } = table(panel, [1, 2], new Map());
   const strokes = columns.slice(0, 6).map((column) => pattern(column, theme).stroke);
   expect(strokes).not.toContain("orange");
   expect(strokes).not.toContain("blue");
 });
 
-test("what has a colour on every page has it wherever it stands", () => {
+test("what has a colour on every page has it wherever it is shown", () => {
   const { columns } = table(panel, [1, 2], new Map());
   expect(pattern(columns[7] as (typeof columns)[0], theme).stroke).toBe("purple");
 });

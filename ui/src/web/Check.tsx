@@ -33,7 +33,7 @@ const PATH = "/check";
 const MAX_ACCEPTED = 10;
 const EXAMPLE = { rate: "966.5M", link: "1G", duration: "10s" };
 
-/** The pasted text, which the address has behind its #. */
+/** The pasted text, which the address has after its #. */
 function usePasted(hash: string): [string, (text: string) => void] {
   const [text, setText] = useState(() => textOf(hash) ?? "");
   const written = useRef(hash);

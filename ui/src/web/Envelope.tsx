@@ -3,14 +3,14 @@
 import { useEffect } from "preact/hooks";
 import { getEnvelope } from "./api";
 import {
+  type CeilingBars,
   carried,
+  ceilingBars,
   type Envelope,
   EXAMPLES,
   FIELDS,
   FOLDED,
   facts,
-  type Ladder,
-  ladder,
   MAIN,
   reason,
 } from "./envelope";
@@ -81,17 +81,17 @@ function Answer({ document, hasRtt }: { document: Envelope; hasRtt: boolean }) {
         <p class="faint">Give the round-trip time to see windows, buffers, slow start and what loss costs.</p>
       )}
       <h2>Ceilings, lowest first</h2>
-      <Ceilings {...ladder(document)} />
+      <Ceilings {...ceilingBars(document)} />
       <h2>What it needs, and what it gives</h2>
       <Facts rows={facts(document)} />
     </div>
   );
 }
 
-function Ceilings({ bars, ticks }: Ladder) {
+function Ceilings({ bars, ticks }: CeilingBars) {
   const percent = (share: number) => `${(share * 100).toFixed(2)}%`;
   return (
-    <div class="ladder">
+    <div class="ceiling-bars">
       <ol>
         {bars.map(({ limit, rate, because, binds, low, high }) => (
           <li key={limit} class={binds ? "binds" : ""}>

@@ -13,7 +13,7 @@ import { listen, useLostSince } from "./stream";
 import { type Watched, withMessage } from "./watched";
 import { ARROWS, clock, NOTHING, plural, rate, time, when } from "./words";
 
-/** The most flows that fit beside each other. */
+/** The most flows that fit next to each other. */
 const MAX_FLOWS = 2;
 /** Newest runs of the archive among which one that has ended is looked for: a server that stops cuts off its run. */
 const RECENT = "10";
@@ -234,7 +234,7 @@ interface BarProps {
   quiet?: boolean;
 }
 
-/** A share as a bar, and in words beside it. */
+/** A share as a bar, and in words next to it. */
 function Bar({ share, words, quiet }: BarProps) {
   const width = share === undefined ? 0 : Math.min(1, Math.max(0, share)) * 100;
   return (

@@ -87,7 +87,7 @@ export function LiveLab({ name }: { name: string }) {
 
 export function LabView({ lab }: { lab: Lab }) {
   const ports = portsOf(lab);
-  const chart = useMemo(() => queueChartOf(lab), [lab.course]);
+  const chart = useMemo(() => queueChartOf(lab), [lab.history]);
   const { switch: state } = lab.frame;
   return (
     <>

@@ -178,7 +178,7 @@ function HostFields({ currentRuns }: { currentRuns: CurrentRuns | undefined }) {
     });
     show(toQuery(next));
   };
-  /** Shows what is wrong beside its field, and goes there. */
+  /** Shows what is wrong next to its field, and goes there. */
   const blame = (errors: Errors) => {
     setErrors(errors);
     const first = (Object.keys(EMPTY) as Field[]).find((field) => errors[field]);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { bindingLimits, carried, type Envelope, facts, ladder, reason, seconds } from "./envelope";
+import { bindingLimits, carried, ceilingBars, type Envelope, facts, reason, seconds } from "./envelope";
 
 const ceiling = (limit: string, bitrate_bps: number) => ({ limit, bitrate_bps, because: `of the ${limit}` });
 const rates = { wire_bps: 1e9, frame_bps: 987e6, packet_bps: 975e6, payload_bps: 941.5e6 };
@@ -36,7 +36,7 @@ test("with a range, the answer is a range, and every limit that may bind is name
 });
 
 test("bars are on one logarithmic axis from a decade below the lowest to one above the highest", () => {
-  const { bars, ticks } = ladder(windowed);
+  const { bars, ticks } = ceilingBars(windowed);
   expect(bars.map(({ limit, binds }) => [limit, binds])).toEqual([
     ["receiver_window", true],
     ["link", false],
@@ -53,14 +53,14 @@ test("bars are on one logarithmic axis from a decade below the lowest to one abo
 
 test("a bar at a decade has a length too, and all bars end on the axis", () => {
   for (const bps of [1, 9.99e5, 1e6, 1e9, 1e15]) {
-    const { bars } = ladder({ ...windowed, ceilings: [ceiling("link", bps)] });
+    const { bars } = ceilingBars({ ...windowed, ceilings: [ceiling("link", bps)] });
     expect(bars[0]?.low).toBeGreaterThan(0);
     expect(bars[0]?.high).toBeLessThanOrEqual(1);
   }
 });
 
 test("a ceiling at one end of a range only has a bar, in its place", () => {
-  const { bars } = ladder(ranged);
+  const { bars } = ceilingBars(ranged);
   expect(bars.map(({ limit, rate }) => [limit, rate])).toEqual([
     ["loss", "70.90 Mb/s or more"],
     ["link", "941.5 Mb/s"],

@@ -131,7 +131,7 @@ export function reason(document: Envelope): string {
   return `${limit} Without it, ${bitrate(after_remedy.bitrate_bps)}: then ${next} is the limit.`;
 }
 
-/** One bar of the ladder: where it ends on an axis from 0 to 1. */
+/** One bar of the ceilingBars: where it ends on an axis from 0 to 1. */
 export interface Bar extends Ceiling {
   rate: string;
   binds: boolean;
@@ -140,14 +140,14 @@ export interface Bar extends Ceiling {
   high: number;
 }
 
-export interface Ladder {
+export interface CeilingBars {
   bars: Bar[];
   /** Decades of the axis, with their places. */
   ticks: { at: number; label: string }[];
 }
 
 /** The ceilings as bars on one logarithmic axis, lowest first. */
-export function ladder(document: Envelope): Ladder {
+export function ceilingBars(document: Envelope): CeilingBars {
   const rows = document.ceilings.map((ceiling) => {
     const found = document.bounds?.[`/ceilings/${ceiling.limit}/bitrate_bps`];
     const { low, high } = found ?? { low: ceiling.bitrate_bps, high: ceiling.bitrate_bps };

@@ -47,7 +47,7 @@ const pair: LabSnapshot = {
   ...network(["a", "b"], ["s"], [link("a", "s"), link("b", "s")]),
   notes: [],
   frame: frame(10, 0, 0, 0, 0),
-  course: {
+  history: {
     at_ns: [9.5e9, 10e9],
     queue_max_bytes: [
       [0, 0],
@@ -128,30 +128,30 @@ test("rows follow the column before, so that links do not cross", () => {
   expect(columns(crossed).at(-1)).toEqual(["d", "c"]);
 });
 
-test("a frame replaces the counts, adds to the course and says what was lost since", () => {
+test("a frame replaces the counts, adds to the history and says what was lost since", () => {
   let lab = withLabMessage(undefined, "frame", frame(1));
   expect(lab).toBeUndefined();
   lab = withLabMessage(undefined, "snapshot", pair);
   expect(lab?.drops.map(({ all }) => all)).toEqual([0, 0, 0, 0]);
   // What the snapshot had already.
   lab = withLabMessage(lab, "frame", frame(10, 0, 0, 0, 0));
-  expect(lab?.course.at_ns).toHaveLength(2);
+  expect(lab?.history.at_ns).toHaveLength(2);
   const next = frame(10.5, 0, 0, 0, 5000);
   next.ports[2] = { ...port(0, 3), dropped_queue: 0 };
   next.ports[3] = port(5000, 7);
   lab = withLabMessage(lab, "frame", next);
   expect(lab?.drops[2]).toEqual({ all: 3, queue: 0 });
   expect(lab?.drops[3]).toEqual({ all: 7, queue: 7 });
-  expect(lab?.course.at_ns).toEqual([9.5e9, 10e9, 10.5e9]);
-  expect(lab?.course.queue_max_bytes[3]).toEqual([0, 0, 5000]);
+  expect(lab?.history.at_ns).toEqual([9.5e9, 10e9, 10.5e9]);
+  expect(lab?.history.queue_max_bytes[3]).toEqual([0, 0, 5000]);
   // After a pause nobody knows when it was dropped.
   const later = frame(20, 0, 0, 0, 0);
   later.ports[3] = port(0, 9);
   lab = withLabMessage(lab, "frame", later);
   expect(lab?.drops[3]?.all).toBe(0);
   for (let at = 0; at < 200; at += 1) lab = withLabMessage(lab, "frame", frame(21 + at, 0, 0, 0, 0));
-  expect(lab?.course.at_ns).toHaveLength(120);
-  expect(lab?.course.queue_max_bytes[3]).toHaveLength(120);
+  expect(lab?.history.at_ns).toHaveLength(120);
+  expect(lab?.history.queue_max_bytes[3]).toHaveLength(120);
 });
 
 test("a port is one direction of a link, with the time that its queue takes", () => {

@@ -47,7 +47,7 @@ export interface LabSnapshot {
   links: LabLink[];
   notes: string[];
   frame: LabFrame;
-  course: { at_ns: number[]; queue_max_bytes: number[][] };
+  history: { at_ns: number[]; queue_max_bytes: number[][] };
 }
 
 /** What is known of a network that is watched. */
@@ -67,8 +67,8 @@ const NONE: Drops = { all: 0, queue: 0 };
 /** Messages are half a second apart. After a longer pause, it is not known when something was dropped. */
 const MAX_PAUSE_NS = 2e9;
 
-/** Values of the course that are kept: one minute. */
-const MAX_COURSE = 120;
+/** Values of the history that are kept: one minute. */
+const MAX_HISTORY = 120;
 /** The most lines of a chart whose colours differ. */
 const MAX_LINES = 6;
 
@@ -81,22 +81,22 @@ export function withLabMessage(lab: Lab | undefined, event: string, data: unknow
   }
   if (event !== "frame" || !lab) return lab;
   const frame = data as LabFrame;
-  const { course } = lab;
+  const { history } = lab;
   // A frame that the snapshot already had.
-  const isNew = frame.up_ns !== undefined && frame.up_ns > (course.at_ns.at(-1) ?? -1);
-  const append = <T>(values: T[], value: T) => [...values, value].slice(-MAX_COURSE);
+  const isNew = frame.up_ns !== undefined && frame.up_ns > (history.at_ns.at(-1) ?? -1);
+  const append = <T>(values: T[], value: T) => [...values, value].slice(-MAX_HISTORY);
   return {
     ...lab,
     frame,
     drops: dropsSince(lab.frame, frame),
-    course: isNew
+    history: isNew
       ? {
-          at_ns: append(course.at_ns, frame.up_ns as number),
+          at_ns: append(history.at_ns, frame.up_ns as number),
           queue_max_bytes: frame.ports.map((port, at) =>
-            append(course.queue_max_bytes[at] ?? [], port.queue_max_bytes),
+            append(history.queue_max_bytes[at] ?? [], port.queue_max_bytes),
           ),
         }
-      : course,
+      : history,
   };
 }
 
@@ -144,7 +144,7 @@ export interface Queue {
   wait: number | undefined;
 }
 
-/** The queue of a port when so many bytes wait at it, all members of a LAG together. */
+/** The queue of a port when `bytes` wait at it, all members of a LAG together. */
 export function queueOf(bytes: number, { direction, link }: Port): Queue {
   return memberQueue(bytes / link.members, direction, link.members);
 }
@@ -165,7 +165,7 @@ function memberQueue(bytes: number, { buffer_bytes, drain_bps }: LabDirection, m
 
 /** The longest queues of the last minute; undefined if nothing waited anywhere. */
 export function queueChartOf(lab: Lab): Chart | undefined {
-  const { at_ns, queue_max_bytes } = lab.course;
+  const { at_ns, queue_max_bytes } = lab.history;
   const now = at_ns.at(-1) ?? 0;
   const x = at_ns.map((at) => (at - now) / 1e9);
   const lines = portsOf(lab)

@@ -103,7 +103,7 @@ function gaps({ at_seconds: times }: Series): number[] {
 }
 
 test(
-  "a long test keeps its course in few points, the newest of them with each frame",
+  "a long test keeps its history in few points, the newest of them with each frame",
   () => {
     const [series] = measured(empty, 1, 40_000).series;
     if (!series) throw new Error("no series");

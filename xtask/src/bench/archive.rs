@@ -57,13 +57,13 @@ pub(super) fn run(bed: &BenchContext) -> Result<BenchOutcome, String> {
             "% of the text",
             BenchGoal::Below(MOST_SIZE),
             size,
-            "SQLite, beside the logs as JSON",
+            "SQLite, next to the logs as JSON",
         )?,
     ];
     figures.extend(questions(&file, [NAMES[2], NAMES[3]])?);
     let server = measure(bed, "postgres", runs)?;
     let slower = rate / (number(&server, "readings")? / number(&server, "ingest_seconds")?);
-    let note = "time beside that of SQLite; a server on this host, over a Unix socket";
+    let note = "time compared with that of SQLite; a server on this host, over a Unix socket";
     figures.push(figure(NAMES[4], "x", BenchGoal::Below(MOST_SLOWER), slower, note)?);
     figures.extend(questions(&server, [NAMES[5], NAMES[6]])?);
     Ok(BenchOutcome::Measured(figures))

@@ -170,9 +170,9 @@ impl<'a> BrowserBench<'a> {
 
     /// Output of a command in the client's namespace.
     fn of_client(&self, words: &[String]) -> Result<String, String> {
-        let patience = TIMEOUT + Duration::from_secs(4 * self.seconds());
+        let timeout = TIMEOUT + Duration::from_secs(4 * self.seconds());
         let done = ChildProcess::start(self.bed, &[&self.place.for_client[..], words].concat())?;
-        let ended = done.finish(patience, |_| ())?;
+        let ended = done.finish(timeout, |_| ())?;
         if self.server.memory().is_none() {
             return Err("the server has ended".to_owned());
         }

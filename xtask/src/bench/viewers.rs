@@ -130,8 +130,8 @@ impl ViewedService {
 }
 
 /// Waits for the end of a run; its status.
-fn await_end(id: &str, patience: Duration) -> Result<Value, String> {
-    let deadline = clock::now() + patience;
+fn await_end(id: &str, timeout: Duration) -> Result<Value, String> {
+    let deadline = clock::now() + timeout;
     while !deadline.has_passed() {
         let status = request("GET", &format!("/api/v1/runs/{id}"), "")?;
         if status["state"] == "ended" {

@@ -24,7 +24,7 @@ const MAX_WIDTH_RATIO: f64 = 2.0;
 pub(super) struct IntervalsContext {
     pub(super) linerate: PathBuf,
     pub(super) folder: PathBuf,
-    pub(super) keeper: Processes,
+    pub(super) processes: Processes,
     /// Folder for the results and the bottleneck's counts, if they are kept.
     pub(super) keep: Option<PathBuf>,
 }
@@ -108,7 +108,7 @@ impl IntervalsContext {
         command.push("LINERATE_CALIBRATION=".to_owned());
         command.push(self.linerate.display().to_string());
         command.extend(words.iter().map(|word| (*word).to_owned()));
-        ChildProcess::start(&self.keeper, &command)
+        ChildProcess::start(&self.processes, &command)
     }
 }
 

@@ -59,11 +59,12 @@ pub(super) fn matrix(
 ) -> Result<VerdictMatrix, String> {
     netns::remove_left_over(network::TASK)?;
     network::remove_left_groups();
-    let keeper = crate::process::Processes::new(&folder.join("programs.log"))?;
+    let processes = crate::process::Processes::new(&folder.join("programs.log"))?;
     if let Some(folder) = &options.keep {
         std::fs::create_dir_all(folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
     }
-    let bed = KernelTrialContext { linerate, folder: folder.to_owned(), keep: options.keep.clone(), keeper };
+    let bed =
+        KernelTrialContext { linerate, folder: folder.to_owned(), keep: options.keep.clone(), processes };
     let (mut rows, mut light, mut heavy) = (Vec::new(), Vec::new(), Vec::new());
     for situation in situations(options.held_out).filter(|situation| options.wants(situation.name)) {
         let jobs = if situation.alone { &mut heavy } else { &mut light };
@@ -73,9 +74,11 @@ pub(super) fn matrix(
     }
     let rows = Mutex::new(rows);
     let run = |worker, situation: &Situation, seed| bed.trial(worker, situation, seed);
-    work(&light, options.jobs, &rows, &bed.keeper, &|worker, &(row, it, seed)| (row, run(worker, it, seed)));
-    work(&heavy, 1, &rows, &bed.keeper, &|worker, &(row, it, seed)| (row, run(worker, it, seed)));
-    super::gathered(rows, &bed.keeper, REQUIRED)
+    work(&light, options.jobs, &rows, &bed.processes, &|worker, &(row, it, seed)| {
+        (row, run(worker, it, seed))
+    });
+    work(&heavy, 1, &rows, &bed.processes, &|worker, &(row, it, seed)| (row, run(worker, it, seed)));
+    super::gathered(rows, &bed.processes, REQUIRED)
 }
 
 impl KernelTrialContext {

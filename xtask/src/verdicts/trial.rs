@@ -23,7 +23,7 @@ pub(super) struct LabTrialContext {
     pub(super) linerate: PathBuf,
     /// Folder for labs and archives.
     pub(super) folder: PathBuf,
-    pub(super) keeper: Processes,
+    pub(super) processes: Processes,
 }
 
 /// A running network, removed on drop.
@@ -50,7 +50,7 @@ impl LabTrialContext {
         });
         let program = self.linerate.display().to_string();
         let words = [by.unwrap_or_default(), &[program.as_str(), "serve", "-p", PORT, "--json"]].concat();
-        let mut server = ChildProcess::start(&self.keeper, &lab.exec(case.to, &words))?;
+        let mut server = ChildProcess::start(&self.processes, &lab.exec(case.to, &words))?;
         server.find_line(CLIENT_TIMEOUT, listening_port)?;
         let mut background = Vec::new();
         for deed in plant.actions {
@@ -58,7 +58,7 @@ impl LabTrialContext {
         }
         let head = ["test", case.to, "-p", PORT, "--upload", "--json"];
         let client =
-            ChildProcess::start(&self.keeper, &lab.on("a", &[&head[..], case.args, plant.args].concat()))?;
+            ChildProcess::start(&self.processes, &lab.on("a", &[&head[..], case.args, plant.args].concat()))?;
         let mut timed = TimedLabActions::of(plant.actions);
         let output = client.finish(CLIENT_TIMEOUT, |client| timed.act(&lab, client.id()))?;
         drop((background, server));
@@ -112,20 +112,21 @@ impl<'a> TrialLab<'a> {
     }
 
     fn done(&self, command: &[String]) -> Result<(), String> {
-        ChildProcess::start(&self.stage.keeper, command)?.finish(CLIENT_TIMEOUT, |_| ()).map(drop)
+        ChildProcess::start(&self.stage.processes, command)?.finish(CLIENT_TIMEOUT, |_| ()).map(drop)
     }
 
     /// Executes an action before the client starts; returns the programs that run during the test.
     fn begin(&self, deed: &PlantedAction) -> Result<Vec<ChildProcess>, String> {
-        let keeper = &self.stage.keeper;
+        let processes = &self.stage.processes;
         match *deed {
             PlantedAction::Before(host, words) => self.done(&self.exec(host, words)).map(|()| Vec::new()),
             PlantedAction::Concurrent { from, to, args } => {
-                let mut server = ChildProcess::start(keeper, &self.on(to, &["serve", "-p", "0", "--json"]))?;
+                let mut server =
+                    ChildProcess::start(processes, &self.on(to, &["serve", "-p", "0", "--json"]))?;
                 let port = server.find_line(CLIENT_TIMEOUT, listening_port)?.to_string();
                 let head = ["test", to, "-p", &port, "--upload", "-q"];
-                let client = ChildProcess::start(keeper, &self.on(from, &[&head[..], args].concat()))?;
-                keeper.wait(Duration::from_millis(1500))?;
+                let client = ChildProcess::start(processes, &self.on(from, &[&head[..], args].concat()))?;
+                processes.wait(Duration::from_millis(1500))?;
                 Ok(vec![server, client])
             }
             PlantedAction::Spin { cpu, loops } => {
@@ -140,7 +141,7 @@ impl<'a> TrialLab<'a> {
                     "-c",
                     "while :; do :; done",
                 ];
-                (0..loops).map(|_| ChildProcess::start(keeper, &words.map(str::to_owned))).collect()
+                (0..loops).map(|_| ChildProcess::start(processes, &words.map(str::to_owned))).collect()
             }
             PlantedAction::Set { .. } | PlantedAction::Pause { .. } | PlantedAction::Serve(_) => {
                 Ok(Vec::new())

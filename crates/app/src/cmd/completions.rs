@@ -90,7 +90,7 @@ fn with_names(mut program: Command, archive: Option<&Path>) -> Command {
 fn add(top: Command, path: &'static str, arg: &'static str, names: &ArgValueCompleter) -> Command {
     let (first, rest) = path.split_once(' ').unwrap_or((path, ""));
     match first {
-        // `mut_arg` would move the argument behind all others.
+        // `mut_arg` would move the argument after all others.
         "" => top.mut_args(|one| if one.get_id() == arg { one.add(names.clone()) } else { one }),
         // One that this build lacks would be created.
         _ if top.find_subcommand(first).is_none() => top,

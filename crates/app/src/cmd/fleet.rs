@@ -93,7 +93,7 @@ fn carry_out(args: &CoordinatorOptions, archive: Option<String>) -> Result<Exit,
     let noticed = Arc::clone(&reload);
     Signals::hand_over(&[SIGHUP], move |_| noticed.store(true, Ordering::Relaxed))?;
     let token = read_token(&args.agent_token_file)?;
-    let config = args.config(token, archive, tell)?;
+    let config = args.config(token, archive, notify)?;
     let mut service = FleetService::open(config)?;
     let mut between = |service: &mut FleetService| {
         if reload.swap(false, Ordering::Relaxed) {
@@ -130,13 +130,13 @@ fn be_agent(args: &AgentRunOptions, archive: &ArchiveOptions) -> Result<Exit, Co
     Ok(signals.which().map_or(Exit::Done, Exit::Interrupted))
 }
 
-fn tell(notice: &FleetNotice) {
+fn notify(notice: &FleetNotice) {
     if notice.is_warning() { print::warning(notice) } else { print::note(notice) }
 }
 
 fn try_out(args: &TryOutOptions, place: &TryOutFolder) -> Result<Exit, CommandError> {
     let program = std::env::current_exe().map_err(CommandError::failed)?;
-    let config = TryOutConfig { program, folder: place.folder()?, engines: args.engines(), notify: tell };
+    let config = TryOutConfig { program, folder: place.folder()?, engines: args.engines(), notify };
     let up = |in_foreground| print::note(TryOut::introduction(&config, in_foreground));
     if args.detach {
         TryOut::start_detached(&config).map_err(CommandError::failed)?;

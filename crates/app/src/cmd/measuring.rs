@@ -51,7 +51,7 @@ pub(super) fn run(
     print: impl FnOnce(&RunRecord, &[Event], Option<String>) -> Exit,
 ) -> Result<Exit, CommandError> {
     let (host, port) = target(request.host, request.port).map_err(CommandError::usage)?;
-    let known = KnownServers { file: None, notify: |news| print::note(news) };
+    let known = KnownServers { file: None, notify: |notice| print::note(notice) };
     let tls = server_trust(request.tls, &host, port, known).map_err(CommandError::usage)?;
     let signals = Signals::catch()?;
     let file = request.file.map(|path| PreparedFile::prepare(path, &request.spec)).transpose();

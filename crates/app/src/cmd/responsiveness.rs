@@ -33,7 +33,7 @@ pub(crate) fn run(args: &ResponsivenessArgs) -> Result<Exit, CommandError> {
     check_file("--report", options.report.as_deref(), RUN_EXTENSIONS)?;
     let server = ResponsivenessTarget::parse(&options.server, options.port).map_err(CommandError::usage)?;
     options.check(server.is_encrypted()).map_err(CommandError::usage)?;
-    let known = KnownServers { file: None, notify: |news| print::note(news) };
+    let known = KnownServers { file: None, notify: |notice| print::note(notice) };
     let tls = options.tls(server.is_encrypted());
     let trust = server_trust(&tls, server.host(), Some(server.port()), known);
     let interrupts = Arc::new(Interrupts::new().map_err(CommandError::failed)?);

@@ -37,7 +37,7 @@ fn the_document_has_its_form() {
         }
         assert!(check.get("remedy").is_none_or(Value::is_string), "{check}");
     }
-    assert_eq!(ids(&found).len(), checks.len(), "every name stands once");
+    assert_eq!(ids(&found).len(), checks.len(), "every name occurs once");
     for always in ["net.ipv4.tcp_rmem", "cpu.cores", "lo.mtu"] {
         assert!(ids(&found).contains(always), "{always}");
     }

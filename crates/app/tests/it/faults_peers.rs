@@ -247,7 +247,7 @@ fn the_second_client_of_an_exclusive_server_sees_its_place_and_is_measured_then(
     let first = first.finish(TIMEOUT);
     let second = second.finish(TIMEOUT);
     assert_eq!((first.code, second.code), (Some(0), Some(0)), "{first:?} {second:?}");
-    assert!(!caveats(&first.json()).contains(&"concurrent_run".to_owned()), "nobody ran beside it");
+    assert!(!caveats(&first.json()).contains(&"concurrent_run".to_owned()), "nobody ran at the same time");
     assert_eq!(server.events("begun").len(), 2);
 }
 

@@ -91,7 +91,7 @@ fn the_lab_of_a_killed_coordinator_goes_and_the_plan_goes_on() {
         let document: Value = serde_json::from_str(&document.stdout).ok()?;
         (elements(&document["trials"]).len() >= 2).then(|| document["run"].as_str().unwrap().to_owned())
     });
-    assert!(!bench.traces(&run).is_empty(), "the lab stands");
+    assert!(!bench.traces(&run).is_empty(), "the lab is up");
     signal(running.pid(), "KILL");
     eventually("the lab goes with its coordinator", || bench.traces(&run).is_empty().then_some(()));
     let done = bench.run(&["--resume", "--json"]);

@@ -139,7 +139,7 @@ pub(crate) fn word(rng: &mut Rng) -> Value {
         "hello" => hello(&spec(rng)),
         "prepare" => orders(rng),
         "trial" => {
-            json!({"type": "trial", "trial": 0, "message_bytes": number, "repeats": rng.of(&[1, 100_001]), "patience_ns": rng.of(&NUMBERS)})
+            json!({"type": "trial", "trial": 0, "message_bytes": number, "repeats": rng.of(&[1, 100_001]), "timeout_ns": rng.of(&NUMBERS)})
         }
         "progress" => {
             json!({"type": "progress", "flow": flow, "side": side, "bytes": number, "elapsed_ns": rng.of(&NUMBERS)})

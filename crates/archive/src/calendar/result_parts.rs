@@ -19,8 +19,8 @@ pub enum ResultParts {
 }
 
 impl CalendarTransaction<'_> {
-    /// Adds a part of a result of an agent, of so many. If there are too many unfinished results of it, the one that was
-    /// not continued for the longest time is removed: its agent sends it again.
+    /// Adds a part of a result of an agent, which has `parts` of them. If there are too many unfinished results of the
+    /// agent, the one that was not continued for the longest time is removed: the agent sends it again.
     ///
     /// # Errors
     /// The calendar cannot be written.

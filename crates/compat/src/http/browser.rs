@@ -175,7 +175,7 @@ impl BrowserSession {
         })));
     }
 
-    fn tell(&mut self, message: &ToPage<'_>) {
+    fn send_message(&mut self, message: &ToPage<'_>) {
         let text = serde_json::to_vec(message).unwrap_or_default();
         let bytes = websocket::frame(FrameKind::Text, &text);
         self.out.push_back(Output::Send { link: self.control, bytes });
@@ -217,7 +217,7 @@ impl BrowserSession {
         self.phase = BrowserPhase::Opening;
         self.due = Some(now + OPEN_TIMEOUT);
         (self.next_look, self.next_ping) = (None, None);
-        self.tell(&ToPage::Open { phase: direction, streams: self.streams });
+        self.send_message(&ToPage::Open { phase: direction, streams: self.streams });
     }
 
     /// Adds a connection of the current phase, or returns the response that refuses it.
@@ -268,7 +268,7 @@ impl BrowserSession {
         self.next_look = Some(now + PROGRESS_INTERVAL);
         self.next_ping = Some(now);
         self.look();
-        self.tell(&ToPage::Go { phase: direction, seconds: self.time.as_secs_f64() });
+        self.send_message(&ToPage::Go { phase: direction, seconds: self.time.as_secs_f64() });
     }
 
     fn counted(&mut self, now: Timestamp, flows: &[FlowCounts]) {
@@ -291,7 +291,13 @@ impl BrowserSession {
         let rtt = self.pings.iter().rev().find_map(|(_, rtt)| *rtt).map(Span::as_ns);
         let bitrate_bps = all.since(&std::mem::replace(&mut self.reported, all));
         let (elapsed_ns, bytes) = (all.elapsed.as_ns(), all.bytes);
-        self.tell(&ToPage::Progress { phase: direction, elapsed_ns, bytes, bitrate_bps, rtt_ns: rtt });
+        self.send_message(&ToPage::Progress {
+            phase: direction,
+            elapsed_ns,
+            bytes,
+            bitrate_bps,
+            rtt_ns: rtt,
+        });
     }
 
     fn look(&mut self) {
@@ -337,7 +343,7 @@ impl BrowserSession {
         }
         self.probed();
         let (elapsed_ns, bytes) = (all.elapsed.as_ns(), all.bytes);
-        self.tell(&ToPage::Ended { phase: direction, bytes, elapsed_ns, bitrate_bps });
+        self.send_message(&ToPage::Ended { phase: direction, bytes, elapsed_ns, bitrate_bps });
         self.phase = BrowserPhase::Noting;
         self.due = Some(now + NOTE_TIMEOUT);
     }
@@ -483,7 +489,7 @@ impl ToolSession for BrowserSession {
                     true => (ToPage::Busy { why }, close_code::TRY_AGAIN_LATER),
                     false => (ToPage::Failed { why }, close_code::NORMAL),
                 };
-                self.tell(&message);
+                self.send_message(&message);
                 let bytes = websocket::close(code);
                 self.out.push_back(Output::Send { link: self.control, bytes });
                 self.phase = BrowserPhase::Closing;

@@ -163,7 +163,7 @@ pub struct HttpServer {
     start_check: Option<StartCheck>,
     requests: BTreeMap<Link, PendingRequest>,
     /// The connections whose requests are being answered by a client's session.
-    lent: BTreeMap<Link, Ends>,
+    borrowed: BTreeMap<Link, Ends>,
     tests: Sessions<WebTest>,
     out: VecDeque<Output>,
     over: bool,
@@ -179,7 +179,7 @@ impl HttpServer {
             without: config.without.clone(),
             start_check: config.start_check.clone(),
             requests: BTreeMap::new(),
-            lent: BTreeMap::new(),
+            borrowed: BTreeMap::new(),
             tests: Sessions::default(),
             out: VecDeque::new(),
             over: false,
@@ -274,7 +274,7 @@ impl HttpServer {
                 return Err(request::busy("there are too many requests of this client"));
             }
             client.begin(now, (link, ends.encryption), request, body, rest)?;
-            self.lent.insert(link, ends);
+            self.borrowed.insert(link, ends);
         }
         Ok(())
     }
@@ -305,7 +305,7 @@ impl HttpServer {
                 return;
             }
             for (link, received) in free {
-                if let Some((ends, received)) = self.lent.remove(&link).zip(received) {
+                if let Some((ends, received)) = self.borrowed.remove(&link).zip(received) {
                     self.idle(now, link, ends, &received);
                 }
             }

@@ -106,7 +106,7 @@ impl ServedHttp {
     }
 
     /// The JSON messages sent on a link.
-    fn told(&mut self, link: Link) -> Vec<Value> {
+    fn messages(&mut self, link: Link) -> Vec<Value> {
         texts(&self.sent(link))
     }
 
@@ -300,7 +300,7 @@ fn an_upload_of_ndt7_is_told_what_the_server_has_read() {
     served.sent(link);
     served.give(Input::Started { flow: task.flow, settings: &SideSettings::default() });
     served.counted(Side::Receiver, task.flow, &[1_000_000], 100);
-    assert_eq!(served.told(link)[0]["AppInfo"], json!({ "ElapsedTime": 100_000, "NumBytes": 1_000_000 }));
+    assert_eq!(served.messages(link)[0]["AppInfo"], json!({ "ElapsedTime": 100_000, "NumBytes": 1_000_000 }));
     // A client that does not end is ended.
     served.pass(13_100);
     assert!(
@@ -375,7 +375,7 @@ fn a_client_that_may_not_measure_is_not_asked_to_come_again() {
     let run = served.planned().run;
     served.sent(control);
     served.give(Input::Refused { run, why: WHY.to_owned(), may_retry: false });
-    assert_eq!(served.told(control), [json!({ "kind": "failed", "why": WHY })]);
+    assert_eq!(served.messages(control), [json!({ "kind": "failed", "why": WHY })]);
 }
 
 #[test]

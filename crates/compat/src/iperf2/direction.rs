@@ -376,7 +376,7 @@ impl Iperf2Direction {
                     if !done {
                         queue
                             .outputs
-                            .push_back(Output::Complain(format!("[{:>3}] WARNING: {text}\n", stream.id)));
+                            .push_back(Output::PrintError(format!("[{:>3}] WARNING: {text}\n", stream.id)));
                     }
                 }
                 self.trouble = Some(text.to_owned());

@@ -35,7 +35,7 @@ impl OutputQueue {
     }
 
     pub(super) fn print_error(&mut self, text: String) {
-        self.put(Output::Complain(text));
+        self.put(Output::PrintError(text));
     }
 
     /// Prints the warnings about the command line.

@@ -65,7 +65,7 @@ pub struct Iperf3Client {
     out: VecDeque<Output>,
     phase: Iperf3ClientPhase,
     /// When this phase times out.
-    patience: Option<Timestamp>,
+    timeout: Option<Timestamp>,
     /// Unprocessed bytes of the control connection.
     held: Vec<u8>,
     /// Whether the server has sent anything.
@@ -75,7 +75,7 @@ pub struct Iperf3Client {
     control: Option<Opened>,
     params: Option<Params>,
     streams: Vec<Opened>,
-    course: Option<Iperf3OpenTest>,
+    test: Option<Iperf3OpenTest>,
     /// When the duration of the test ends.
     end: Option<Timestamp>,
     /// When the goal is checked next.
@@ -150,7 +150,7 @@ impl Iperf3Client {
             random,
             out: VecDeque::new(),
             phase: Iperf3ClientPhase::Connecting,
-            patience: None,
+            timeout: None,
             held: Vec::new(),
             server_replied: false,
             cookie,
@@ -158,7 +158,7 @@ impl Iperf3Client {
             control: None,
             params: None,
             streams: Vec::new(),
-            course: None,
+            test: None,
             end: None,
             goal_tick: None,
             broken: None,
@@ -170,9 +170,9 @@ impl Iperf3Client {
         }
     }
 
-    fn enter(&mut self, phase: Iperf3ClientPhase, patience: Option<Timestamp>) {
+    fn enter(&mut self, phase: Iperf3ClientPhase, timeout: Option<Timestamp>) {
         self.phase = phase;
-        self.patience = patience;
+        self.timeout = timeout;
     }
 
     fn send(&mut self, bytes: Vec<u8>) {
@@ -194,7 +194,7 @@ impl Iperf3Client {
     fn speak(&mut self, words: OutputText) {
         self.print(words.out);
         if !words.err.is_empty() {
-            self.out.push_back(Output::Complain(words.err));
+            self.out.push_back(Output::PrintError(words.err));
         }
     }
 
@@ -219,8 +219,8 @@ impl Iperf3Client {
     }
 
     fn tick(&mut self, now: Timestamp) {
-        if self.patience.is_some_and(|patience| patience <= now) {
-            self.patience = None;
+        if self.timeout.is_some_and(|timeout| timeout <= now) {
+            self.timeout = None;
             self.timed_out(now);
         } else if self.phase == Iperf3ClientPhase::Running && self.looking == Iperf3ClientCountsReason::No {
             self.request_counts(Iperf3ClientCountsReason::Timer);
@@ -280,11 +280,11 @@ impl StandIn for Iperf3Client {
 
     fn deadline(&self) -> Option<Timestamp> {
         let timers = if self.phase == Iperf3ClientPhase::Running { self.timer() } else { None };
-        [self.patience, timers].into_iter().flatten().min()
+        [self.timeout, timers].into_iter().flatten().min()
     }
 }
 
 /// Aborts all running flows.
-fn abort(course: &Iperf3OpenTest, out: &mut VecDeque<Output>) {
-    out.extend(course.running().iter().map(|flow| Output::Stop { flow: *flow, how: Stop::Abort }));
+fn abort(test: &Iperf3OpenTest, out: &mut VecDeque<Output>) {
+    out.extend(test.running().iter().map(|flow| Output::Stop { flow: *flow, how: Stop::Abort }));
 }

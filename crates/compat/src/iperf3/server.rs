@@ -213,8 +213,8 @@ impl Iperf3Server {
 
     /// When the idle timeout passes.
     fn idle_end(&self) -> Option<Timestamp> {
-        let patience = self.server_state.settings.server.idle_timeout?;
-        Some(self.idle_since? + patience)
+        let timeout = self.server_state.settings.server.idle_timeout?;
+        Some(self.idle_since? + timeout)
     }
 
     fn end_idling(&mut self, now: Timestamp) {
@@ -242,7 +242,7 @@ impl ServerState {
     fn speak(&mut self, words: OutputText) {
         self.print(words.out);
         if !words.err.is_empty() {
-            self.out.push_back(Output::Complain(words.err));
+            self.out.push_back(Output::PrintError(words.err));
         }
     }
 

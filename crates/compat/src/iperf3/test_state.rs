@@ -123,9 +123,9 @@ impl Iperf3OpenTest {
     }
 
     /// When a receiver without data gives up.
-    pub(super) fn silent_at(&self, patience: Span) -> Option<Timestamp> {
+    pub(super) fn silent_at(&self, timeout: Span) -> Option<Timestamp> {
         let receives = self.groups.iter().any(|group| !group.sends && self.running.contains(&group.flow));
-        (receives && patience > Span::ZERO).then(|| self.last_arrival + patience)
+        (receives && timeout > Span::ZERO).then(|| self.last_arrival + timeout)
     }
 
     /// The results for the peer.

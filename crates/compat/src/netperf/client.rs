@@ -221,7 +221,7 @@ impl NetperfClient {
         self.out.push_back(Output::Print(format!("netperf: remote error {errno}")));
         let error = std::io::Error::from_raw_os_error(errno).to_string();
         let text = without_error_numbers(&error);
-        self.out.push_back(Output::Complain(format!("{text}\n")));
+        self.out.push_back(Output::PrintError(format!("{text}\n")));
         self.exit(REFUSED, Some(&text));
     }
 
@@ -324,8 +324,9 @@ impl NetperfClient {
             return;
         }
         let text = &reason.text;
-        self.out
-            .push_back(Output::Complain(format!("netperf: send_omni: connect_data_socket failed: {text}\n")));
+        self.out.push_back(Output::PrintError(format!(
+            "netperf: send_omni: connect_data_socket failed: {text}\n"
+        )));
         self.exit(FAILED, Some(text));
     }
 
@@ -381,7 +382,7 @@ impl NetperfClient {
             (NetperfClientPhase::Transacting, Some(reason)) => {
                 let text = reason.text.clone();
                 self.out
-                    .push_back(Output::Complain(format!("netperf: send_omni: recv_data failed: {text}\n")));
+                    .push_back(Output::PrintError(format!("netperf: send_omni: recv_data failed: {text}\n")));
                 self.exit(FAILED, Some(&text));
             }
             (NetperfClientPhase::Transacting, None) if self.options.connects_each_time => {
@@ -438,7 +439,7 @@ impl NetperfClient {
     }
 
     fn fail(&mut self, text: &str) {
-        self.out.push_back(Output::Complain(text.to_owned()));
+        self.out.push_back(Output::PrintError(text.to_owned()));
         self.exit(FAILED, Some(text.trim_end()));
     }
 

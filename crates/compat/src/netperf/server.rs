@@ -80,7 +80,7 @@ impl StandIn for NetperfServer {
             }
             Input::NotOpened { link: LISTENER, .. } => {
                 let text = format!("Unable to start netserver with  {}\n", self.options.listener());
-                self.out.push_back(Output::Complain(text));
+                self.out.push_back(Output::PrintError(text));
                 return self.exit(1);
             }
             Input::Accepted { listener: LISTENER, link, opened } => self.accept(now, *link, opened.remote),

@@ -65,7 +65,7 @@ impl NetpipeReceiver {
 
     fn listening(&mut self, opened: &Opened) {
         self.buffers = opened.snd_buf.saturating_add(opened.rcv_buf);
-        self.outputs.push_back(Output::Complain(report::buffers(opened.snd_buf, opened.rcv_buf)));
+        self.outputs.push_back(Output::PrintError(report::buffers(opened.snd_buf, opened.rcv_buf)));
     }
 
     fn accepted(&mut self, link: Link, opened: &Opened) {

@@ -199,13 +199,13 @@ impl NetpipeSeries {
     }
 
     fn failed(&mut self, now: Timestamp, reason: &SystemError) {
-        let patience = self.exchange.as_ref().map_or(Span::ZERO, |exchange| exchange.patience);
-        if now.since(self.asked_at) >= patience {
+        let timeout = self.exchange.as_ref().map_or(Span::ZERO, |exchange| exchange.timeout);
+        if now.since(self.asked_at) >= timeout {
             let text = format!(
-                "NetPIPE: no answer within {patience}: the peer has disappeared, or the path is slower than \
+                "NetPIPE: no answer within {timeout}: the peer has disappeared, or the path is slower than \
                  expected\n"
             );
-            self.outputs.push_back(Output::Complain(text));
+            self.outputs.push_back(Output::PrintError(text));
             return self.fail(OTHER_MODE, 3);
         }
         match self.step {
@@ -222,7 +222,7 @@ impl NetpipeSeries {
                 let text = format!("NetPIPE: read: error encountered, errno={}\n", reason.errno);
                 self.outputs.push_back(Output::Print(text));
                 if reason.errno == 0 {
-                    self.outputs.push_back(Output::Complain(format!("NetPIPE: {}\n", reason.text)));
+                    self.outputs.push_back(Output::PrintError(format!("NetPIPE: {}\n", reason.text)));
                 }
                 self.over(145);
             }
@@ -298,7 +298,7 @@ impl NetpipeSeries {
     fn wrong_sync(&mut self, got: &[u8]) {
         let text = linerate_model::foreign_text::one_line(&String::from_utf8_lossy(got));
         let incorrect = format!("NetPIPE: Synchronization string incorrect! |{text}|\n");
-        self.outputs.push_back(Output::Complain(incorrect));
+        self.outputs.push_back(Output::PrintError(incorrect));
         self.fail(OTHER_MODE, 3);
     }
 
@@ -318,7 +318,7 @@ impl NetpipeSeries {
         if size.is_none() {
             return self.send_quit(now, SyncPoint::End);
         }
-        self.outputs.push_back(Output::Complain(report::begins(self.point, self.size, self.repeats)));
+        self.outputs.push_back(Output::PrintError(report::begins(self.point, self.size, self.repeats)));
         self.sync(now, SyncPoint::Size);
     }
 
@@ -326,7 +326,7 @@ impl NetpipeSeries {
         if !self.transmits {
             return;
         }
-        self.outputs.push_back(Output::Complain("Now starting the main loop\n".to_owned()));
+        self.outputs.push_back(Output::PrintError("Now starting the main loop\n".to_owned()));
         let name = self.options.output.clone();
         self.outputs.push_back(Output::WriteFile { name, text: String::new(), append: false });
     }
@@ -396,7 +396,7 @@ impl NetpipeSeries {
         } else {
             (measured.line(mode), measured.row(mode))
         };
-        self.outputs.push_back(Output::Complain(line));
+        self.outputs.push_back(Output::PrintError(line));
         self.outputs.push_back(Output::WriteFile { name: self.options.output.clone(), text, append: true });
     }
 
@@ -447,7 +447,7 @@ impl NetpipeSeries {
     }
 
     pub(super) fn fail(&mut self, text: &str, code: i32) {
-        self.outputs.push_back(Output::Complain(text.to_owned()));
+        self.outputs.push_back(Output::PrintError(text.to_owned()));
         self.over(code);
     }
 

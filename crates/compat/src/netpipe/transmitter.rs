@@ -76,7 +76,7 @@ impl NetpipeTransmitter {
 
     fn probed(&mut self, opened: &Opened) {
         self.outputs.push_back(Output::Close { link: PROBE });
-        self.outputs.push_back(Output::Complain(report::buffers(opened.snd_buf, opened.rcv_buf)));
+        self.outputs.push_back(Output::PrintError(report::buffers(opened.snd_buf, opened.rcv_buf)));
         self.buffers = opened.snd_buf.saturating_add(opened.rcv_buf);
         self.connect();
     }
@@ -110,7 +110,7 @@ impl NetpipeTransmitter {
         };
         self.outputs.push_back(Output::Print(text));
         if self.begun {
-            self.outputs.push_back(Output::Complain(OTHER_MODE.to_owned()));
+            self.outputs.push_back(Output::PrintError(OTHER_MODE.to_owned()));
         }
         self.end(code, Some(reason.text.clone()));
     }
@@ -163,7 +163,7 @@ impl StandIn for NetpipeTransmitter {
                 self.series.exchanged(now, result)
             }
             Input::NotWritten { name, .. } => {
-                self.outputs.push_back(Output::Complain(format!("Can't open {name} for output\n")));
+                self.outputs.push_back(Output::PrintError(format!("Can't open {name} for output\n")));
                 self.end(1, Some("the result cannot be written".to_owned()));
             }
             Input::Tick if self.connect_at.is_some_and(|at| now >= at) => self.connect(),

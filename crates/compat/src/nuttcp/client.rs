@@ -120,13 +120,13 @@ impl NuttcpClient {
     }
 
     fn print_error(&mut self, text: &str) {
-        self.out.push_back(Output::Complain(format!("{text}\n")));
+        self.out.push_back(Output::PrintError(format!("{text}\n")));
     }
 
     /// Prints a text; it goes to standard error if standard output is used for data.
     fn print(&mut self, text: String) {
         let on_stderr = self.options.stdio && !self.options.transmit;
-        self.out.push_back(if on_stderr { Output::Complain(text) } else { Output::Print(text) });
+        self.out.push_back(if on_stderr { Output::PrintError(text) } else { Output::Print(text) });
     }
 
     /// Prints a line that is not part of a report; its prefix is only the identifier.

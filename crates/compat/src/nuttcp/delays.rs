@@ -148,7 +148,7 @@ mod tests {
         let ahead = OneWay { datagrams: 1, sum_us: -8000, min_us: -8000, max_us: -8000 };
         assert_eq!(delays.with(ahead), OneWay { datagrams: 4, sum_us: 4000, min_us: -8000, max_us: 5000 });
         assert_eq!(OneWay::default().ms(), None);
-        // The clock of the other end stands at 1970.
+        // The clock of the other end shows 1970.
         let first_ns = 1_800_000_000_000_000_000;
         let range_ns = (first_ns, first_ns + 2_000_000);
         let counts =

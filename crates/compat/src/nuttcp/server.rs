@@ -120,7 +120,7 @@ impl StandIn for NuttcpServer {
             Input::Opened { link: LISTENER, .. } => {}
             Input::NotOpened { link: LISTENER, reason } => {
                 let (version, text, number) = (NuttcpVersion::REPORTED, &reason.text, reason.errno);
-                self.out.push_back(Output::Complain(format!(
+                self.out.push_back(Output::PrintError(format!(
                     "nuttcp: v{version}: Error: bind: {text}\nerrno={number}\n"
                 )));
                 self.exit(1);

@@ -91,7 +91,7 @@ impl Ttcp {
 
     pub(super) fn print_error(&mut self, text: Option<String>) {
         if let Some(text) = text.filter(|text| !text.is_empty()) {
-            self.put(Output::Complain(text));
+            self.put(Output::PrintError(text));
         }
     }
 

@@ -17,7 +17,7 @@ use super::{ClientRun, POLL_INTERVAL, TestRequest, phase_gate};
 use crate::dialogue::DialogueEvent;
 use crate::error::ControlError;
 use crate::flow_log;
-use crate::judge::{self, Course};
+use crate::judge::{self, ReceivedSeries};
 use crate::log::Log;
 use crate::multicast::{self, MulticastSenders, SenderShare};
 use crate::port_observer;
@@ -25,12 +25,12 @@ use crate::probe::Prober;
 use crate::setup::{fastest_method, flow_setup, length, side, socket_options};
 
 /// Records the progress that the receiver of either end reports.
-fn note_course(event: &DialogueEvent, courses: &mut BTreeMap<FlowId, Course>) {
+fn note_progress(event: &DialogueEvent, series: &mut BTreeMap<FlowId, ReceivedSeries>) {
     if let DialogueEvent::Progress(progress) | DialogueEvent::Session(SessionOutput::PeerProgress(progress)) =
         event
         && progress.side == Side::Receiver
     {
-        courses.entry(progress.flow).or_default().note(progress.bytes, progress.elapsed_ns);
+        series.entry(progress.flow).or_default().note(progress.bytes, progress.elapsed_ns);
     }
 }
 
@@ -100,7 +100,7 @@ impl ClientRun<'_> {
         let mut begun = None;
         let mut stopped = false;
         let mut until = judge::Until::new(orders.iter().map(FlowOrder::flow), &self.spec);
-        let mut courses = BTreeMap::<FlowId, Course>::new();
+        let mut series = BTreeMap::<FlowId, ReceivedSeries>::new();
         loop {
             let mut events = std::mem::take(&mut self.early);
             let look = if events.is_empty() { self.next_look(planned, begun) } else { clock::now() };
@@ -114,7 +114,7 @@ impl ClientRun<'_> {
             }
             for event in events {
                 merge.admit(&event, clock::now())?;
-                note_course(&event, &mut courses);
+                note_progress(&event, &mut series);
                 match event {
                     DialogueEvent::Session(SessionOutput::Open(_)) => {
                         planned = self.open(orders, stop, log)?
@@ -127,7 +127,7 @@ impl ClientRun<'_> {
             }
             if let Some(prober) = &prober {
                 // The direction with the lower rate determines the probe rate.
-                if let Some(path) = courses.values().filter_map(Course::path_bps).reduce(f64::min) {
+                if let Some(path) = series.values().filter_map(ReceivedSeries::path_bps).reduce(f64::min) {
                     prober.follow(path);
                 }
                 if merge.load_over() {
@@ -138,7 +138,7 @@ impl ClientRun<'_> {
             if stop.load(Ordering::Relaxed) && !self.dialogue.is_started() {
                 return Err(ControlError::Stopped);
             }
-            let enough = until.is_reached(log.record(), &courses);
+            let enough = until.is_reached(log.record(), &series);
             if !stopped && (enough || stop.load(Ordering::Relaxed)) {
                 stopped = true;
                 self.dialogue.input(SessionInput::Stop)?;

@@ -85,7 +85,7 @@ pub(super) struct RunningGroup<'a, 'l> {
     start: Option<Timestamp>,
     stopping: bool,
     /// From when on the group starts without runs that are not ready.
-    patience: Option<Timestamp>,
+    timeout: Option<Timestamp>,
 }
 
 /// Executes a group.
@@ -113,7 +113,7 @@ pub(super) fn carry_out(
         prepared: &mut coordinator.prepared,
         start: None,
         stopping: false,
-        patience: None,
+        timeout: None,
     };
     run.begin();
     run.adopt();
@@ -290,7 +290,7 @@ impl RunningGroup<'_, '_> {
             AgentOutput::Ready { job } => {
                 if let Some(flow) = self.flow_of(at, job) {
                     self.flows[flow].is_ready();
-                    self.patience.get_or_insert(self.now() + PREPARE_LEAD);
+                    self.timeout.get_or_insert(self.now() + PREPARE_LEAD);
                 }
             }
             AgentOutput::Event(event) => self.take_event(at, *event),
@@ -447,7 +447,7 @@ impl RunningGroup<'_, '_> {
             let first: Vec<usize> = (0..self.flows.len()).filter(|flow| self.is_first(*flow)).collect();
             let preparing = |flow: &&usize| self.flows[**flow].stage == RunState::Preparing;
             let late: Vec<usize> = first.iter().filter(preparing).copied().collect();
-            let waits = self.patience.is_none_or(|until| self.now() < until);
+            let waits = self.timeout.is_none_or(|until| self.now() < until);
             if !late.is_empty() && waits {
                 return;
             }

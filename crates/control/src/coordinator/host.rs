@@ -14,7 +14,7 @@ use linerate_units::{Span, Timestamp};
 use super::clocks::AgentClockOffset;
 use super::test_bed::{HostRef, HostState};
 use crate::control_stream::ControlStream;
-use crate::dialogue_loop::Talk;
+use crate::dialogue_loop::DialogueLoop;
 use crate::error::ControlError;
 use crate::tls::encrypt;
 
@@ -30,7 +30,7 @@ pub(super) const PINGS: usize = 16;
 /// A host of the test bed. Without a dialogue it is not connected.
 #[derive(Default)]
 pub(super) struct CoordinatorHost {
-    dialogue: Option<Talk<CoordinatorEnd>>,
+    dialogue: Option<DialogueLoop<CoordinatorEnd>>,
     about: Option<Box<About>>,
     pub(super) offset: AgentClockOffset,
     /// The held place in its queue.
@@ -60,7 +60,7 @@ impl CoordinatorHost {
         let now = Timestamp::from_ns(clock::now().as_ns().saturating_sub(epoch.as_ns()));
         let end = CoordinatorEnd::new(now, host.token.clone(), nonce, name.to_owned())
             .with_channel_binding(stream.channel_binding()?);
-        let mut dialogue = Talk::new(end, stream, epoch)?;
+        let mut dialogue = DialogueLoop::new(end, stream, epoch)?;
         let about = wait(&mut dialogue, stop, |output| match output {
             AgentOutput::Welcomed(about) => Some(about),
             _ => None,
@@ -112,11 +112,15 @@ impl CoordinatorHost {
     }
 
     pub(super) fn interest(&self) -> Option<(BorrowedFd<'_>, Interest)> {
-        self.dialogue.as_ref().and_then(Talk::interest)
+        self.dialogue.as_ref().and_then(DialogueLoop::interest)
     }
 
     pub(super) fn deadline(&self) -> Mono {
-        if self.early.is_empty() { self.dialogue.as_ref().map_or(Mono::FAR, Talk::deadline) } else { Mono(0) }
+        if self.early.is_empty() {
+            self.dialogue.as_ref().map_or(Mono::FAR, DialogueLoop::deadline)
+        } else {
+            Mono(0)
+        }
     }
 
     /// For how long its agent has counted that the place is held; zero without a place.
@@ -209,7 +213,7 @@ fn connect(host: &HostRef, stop: &AtomicBool) -> Result<ControlStream, ControlEr
 
 /// Waits for an output for which `wanted` returns a value.
 fn wait<T>(
-    dialogue: &mut Talk<CoordinatorEnd>,
+    dialogue: &mut DialogueLoop<CoordinatorEnd>,
     stop: &AtomicBool,
     wanted: impl Fn(AgentOutput) -> Option<T>,
 ) -> Result<T, ControlError> {

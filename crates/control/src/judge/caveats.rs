@@ -14,14 +14,14 @@ const MIN_OFFERED_SHARE: f64 = 0.99;
 const BUSY_HOST_SHARE: f64 = 0.3;
 
 /// The caveats of a flow.
-pub(super) fn doubts(
+pub(super) fn caveats(
     record: &RunRecord,
     flow: &FlowRecord,
     evidence: &Evidence,
     diagnosis: &Diagnosis,
 ) -> Vec<Caveat> {
-    let mut doubts: Vec<Caveat> = diagnosis.disproved.iter().filter_map(exceeded).collect();
-    doubts.extend(host_limit::disproved(record, flow).iter().filter_map(exceeded_by_flow));
+    let mut caveats: Vec<Caveat> = diagnosis.disproved.iter().filter_map(exceeded).collect();
+    caveats.extend(host_limit::disproved(record, flow).iter().filter_map(exceeded_by_flow));
     let found = [
         busy(record, flow, evidence),
         cpu(diagnosis),
@@ -30,8 +30,8 @@ pub(super) fn doubts(
         offset(flow.loaded.as_ref()),
         host_limit(record, flow),
     ];
-    doubts.extend(found.into_iter().flatten());
-    doubts
+    caveats.extend(found.into_iter().flatten());
+    caveats
 }
 
 /// A ceiling that was measured on a host but was exceeded by the flow.

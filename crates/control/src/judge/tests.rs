@@ -282,16 +282,16 @@ fn a_target_that_was_not_reached_is_reported() {
 #[test]
 fn an_upload_is_known_by_the_progress_reports_of_its_receiver() {
     let spec = until("1%");
-    let mut courses = BTreeMap::from([(FlowId(0), Course::default())]);
+    let mut series = BTreeMap::from([(FlowId(0), ReceivedSeries::default())]);
     let record = received(&spec, &[], TICK_MS);
     let (mut upload, mut both) = (Until::new([FlowId(0)], &spec), Until::new([FlowId(0), FlowId(1)], &spec));
     let mut looked = Vec::new();
     // 250 ms apart with 1 MB each, after two slower ones.
     for tick in 1..=40_u64 {
         let bytes = 1_000_000 * tick - if tick > 2 { 700_000 } else { 350_000 * tick };
-        courses.get_mut(&FlowId(0)).unwrap().note(Bytes::new(bytes), Span::from_ms(250 * tick));
-        looked.push(upload.is_reached(&record, &courses));
-        assert!(!both.is_reached(&record, &courses), "the other direction is not known");
+        series.get_mut(&FlowId(0)).unwrap().note(Bytes::new(bytes), Span::from_ms(250 * tick));
+        looked.push(upload.is_reached(&record, &series));
+        assert!(!both.is_reached(&record, &series), "the other direction is not known");
     }
     assert!(looked[..20].iter().all(|known| !known), "too early: {looked:?}");
     assert!(looked.contains(&true), "never: {looked:?}");
@@ -301,7 +301,8 @@ fn an_upload_is_known_by_the_progress_reports_of_its_receiver() {
 #[test]
 fn both_directions_are_known_although_their_intervals_never_have_the_same_number() {
     let spec = until("1%");
-    let mut courses = BTreeMap::from([(FlowId(0), Course::default()), (FlowId(1), Course::default())]);
+    let mut series =
+        BTreeMap::from([(FlowId(0), ReceivedSeries::default()), (FlowId(1), ReceivedSeries::default())]);
     let mut record = received(&spec, &[], TICK_MS);
     record.flows.push(record.flows[0].clone());
     record.flows[1].plan.flow = FlowId(1);
@@ -309,9 +310,9 @@ fn both_directions_are_known_although_their_intervals_never_have_the_same_number
     let mut reached = false;
     for tick in 1..=60_u64 {
         for (flow, tick) in [(FlowId(0), tick), (FlowId(1), tick.saturating_sub(3))] {
-            courses.get_mut(&flow).unwrap().note(Bytes::new(1_000_000 * tick), Span::from_ms(250 * tick));
+            series.get_mut(&flow).unwrap().note(Bytes::new(1_000_000 * tick), Span::from_ms(250 * tick));
         }
-        reached |= until.is_reached(&record, &courses);
+        reached |= until.is_reached(&record, &series);
     }
     assert!(reached);
 }

@@ -7,7 +7,7 @@ use linerate_sock::Mono;
 use linerate_units::Span;
 
 use super::clock_offset::OffsetHistory;
-use super::course::{IntervalGrid, course};
+use super::intervals::{IntervalGrid, intervals};
 
 /// One answered probe: T1 to T4 of RFC 5357, with T2 and T3 on the reflector's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,7 +95,7 @@ pub(super) fn evaluate(
         offset_ns: Some(best.ns),
         offset_error_ns: Some(error),
         kernel_timestamps,
-        intervals: course(rule, exchanges),
+        intervals: intervals(rule, exchanges),
         histogram: distribution(exchanges.iter().map(ProbeExchange::rtt)),
     })
 }
@@ -126,7 +126,7 @@ pub(crate) fn round_trips(
         offset_ns: None,
         offset_error_ns: None,
         kernel_timestamps: false,
-        intervals: course(rule, &answered),
+        intervals: intervals(rule, &answered),
         histogram: distribution(answered.iter().map(ProbeExchange::rtt)),
     })
 }

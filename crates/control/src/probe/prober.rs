@@ -73,7 +73,7 @@ pub(crate) struct ProberConfig {
     /// The clock bounds from the probes of earlier phases.
     pub(crate) known: OffsetHistory,
     /// Intervals by which round trips are reported as well.
-    pub(crate) course: IntervalGrid,
+    pub(crate) intervals: IntervalGrid,
     /// Round-trip time of the control connection.
     pub(crate) rtt: Span,
 }
@@ -176,7 +176,7 @@ struct Departure {
 struct KeptExchanges {
     kept: Vec<ProbeExchange>,
     most: usize,
-    /// One of so many is kept.
+    /// One exchange in this number is kept.
     one_of: u64,
     answered: u64,
 }
@@ -214,7 +214,7 @@ struct ProbeSeries {
     /// Probes that could not be sent. They count as lost: a full queue is a finding.
     unsent: u64,
     under_way: BTreeMap<u64, Departure>,
-    course: IntervalGrid,
+    intervals: IntervalGrid,
     back: KeptExchanges,
     /// The longest round trip so far.
     longest: Span,
@@ -232,7 +232,7 @@ impl ProbeSeries {
             number: 0,
             unsent: 0,
             under_way: BTreeMap::new(),
-            course: task.course,
+            intervals: task.intervals,
             back: KeptExchanges::new(MAX_EXCHANGES),
             longest: task.rtt,
             partial: Vec::new(),
@@ -243,7 +243,7 @@ impl ProbeSeries {
     /// Sends probes until stopped. Returns false if nothing was answered and another transport should be tried.
     fn run(&mut self, stop: &AtomicBool, pace: &ProbePace, may_give_up: bool) -> bool {
         let start = clock::now();
-        let patience = UDP_BLOCKED_TIMEOUT.max(self.longest + self.longest + LAST_ANSWER_TIMEOUT);
+        let timeout = UDP_BLOCKED_TIMEOUT.max(self.longest + self.longest + LAST_ANSWER_TIMEOUT);
         let end = self.length.map(|length| start + length.as_duration());
         let mut last = start;
         let mut first = true;
@@ -253,7 +253,7 @@ impl ProbeSeries {
             if stop.load(Ordering::Relaxed) || end.is_some_and(|end| now >= end) {
                 break;
             }
-            if may_give_up && self.back.answered == 0 && now.since(start) >= patience.as_duration() {
+            if may_give_up && self.back.answered == 0 && now.since(start) >= timeout.as_duration() {
                 return false;
             }
             if now >= next {
@@ -371,7 +371,7 @@ impl ProbeSeries {
         };
         let counts = ProbeCounts { sent: self.number + self.unsent, answered: self.back.answered };
         let (back, known) = (&self.back.kept, &task.known);
-        let report = evaluate(task.phase, over, counts, back, self.stamped, known, self.course)?;
+        let report = evaluate(task.phase, over, counts, back, self.stamped, known, self.intervals)?;
         let mut known = task.known.clone();
         known.learn(back);
         Some((report, known))
@@ -394,7 +394,7 @@ mod tests {
             length: None,
             over: Some(ProbeTransport::Udp),
             known: OffsetHistory::default(),
-            course: IntervalGrid { epoch: clock::now(), tick: Span::from_ms(100) },
+            intervals: IntervalGrid { epoch: clock::now(), tick: Span::from_ms(100) },
             rtt: Span::ZERO,
         }
     }

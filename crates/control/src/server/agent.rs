@@ -27,7 +27,7 @@ use super::queue::QueueDecision;
 use super::{ServerEvent, Shared};
 use crate::client::PhaseGate;
 use crate::control_stream::ControlStream;
-use crate::dialogue_loop::Talk;
+use crate::dialogue_loop::DialogueLoop;
 use crate::error::ControlError;
 use crate::memory::{self, Loan};
 use crate::multicast::MulticastSenders;
@@ -120,7 +120,7 @@ impl RunningJob {
 }
 
 struct AgentService<'scope, 'env> {
-    dialogue: Talk<AgentEnd>,
+    dialogue: DialogueLoop<AgentEnd>,
     peer: SocketAddr,
     shared: &'env Shared,
     scope: &'scope Scope<'scope, 'env>,
@@ -149,7 +149,7 @@ impl<'scope, 'env> AgentService<'scope, 'env> {
         let end = AgentEnd::new(Timestamp::START, locked(&shared.agent_token).clone(), nonce)
             .with_channel_binding(connection.channel_binding()?);
         Ok(Self {
-            dialogue: Talk::new(end, connection, clock::now())?,
+            dialogue: DialogueLoop::new(end, connection, clock::now())?,
             peer,
             shared,
             scope,

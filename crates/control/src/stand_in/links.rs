@@ -87,7 +87,7 @@ struct DatagramLink {
     peer: Option<SocketAddr>,
     discards: bool,
     held: bool,
-    lent: u8,
+    borrowed: u8,
     closed: bool,
 }
 
@@ -126,7 +126,9 @@ impl LinkSocket {
         match self {
             Self::Connecting(_) => Some(Interest::WRITE),
             Self::Connection(connection) => connection.interest(),
-            Self::Datagrams(datagrams) => (datagrams.lent == 0 && !datagrams.held).then_some(Interest::READ),
+            Self::Datagrams(datagrams) => {
+                (datagrams.borrowed == 0 && !datagrams.held).then_some(Interest::READ)
+            }
             Self::Listener(_) => Some(Interest::READ),
             Self::SharedPorts(..) => None,
         }
@@ -273,9 +275,9 @@ impl Links {
     fn update_interest(&mut self, link: Link) {
         let over = self.table.get(&link).is_some_and(|entry| match &entry.kind {
             LinkSocket::Connection(c) => {
-                c.closing.is_some() && c.lent == 0 && !c.has_unsent() || c.discarded()
+                c.closing.is_some() && c.borrowed == 0 && !c.has_unsent() || c.discarded()
             }
-            LinkSocket::Datagrams(datagrams) => datagrams.closed && datagrams.lent == 0,
+            LinkSocket::Datagrams(datagrams) => datagrams.closed && datagrams.borrowed == 0,
             _ => false,
         });
         if over {
@@ -347,7 +349,7 @@ impl DatagramLink {
         batch: &mut RecvBatch,
         events: &mut DriverEvents,
     ) -> (More, Option<(SocketAddr, IpAddr)>) {
-        if self.lent > 0 || self.held {
+        if self.borrowed > 0 || self.held {
             return (More::No, None);
         }
         if let Err(error) = batch.recv(&self.socket) {

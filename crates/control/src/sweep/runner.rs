@@ -165,7 +165,7 @@ fn carry_out(stream: &TcpStream, trial: SweepTrial, mode: MessageMode, client: b
         receive: moves(!client || mode != MessageMode::Stream),
         sends_first: client,
         repeats: trial.repeats,
-        patience: trial.patience_ns,
+        timeout: trial.timeout_ns,
         head: Vec::new(),
         cold: false,
         each_turn: false,
@@ -194,7 +194,7 @@ fn handshake(stream: &TcpStream, task: &Exchange) -> Result<Exchange, SystemErro
     let one = Bytes::new(1);
     exchange(stream, &Exchange { send: one, receive: one, repeats: 1, ..task.clone() })?;
     let spent = Span::from(clock::now().since(began));
-    Ok(Exchange { patience: task.patience.saturating_sub(spent), ..task.clone() })
+    Ok(Exchange { timeout: task.timeout.saturating_sub(spent), ..task.clone() })
 }
 
 fn in_mode(stream: &TcpStream, task: &Exchange, mode: MessageMode) -> Result<Exchanged, SystemError> {

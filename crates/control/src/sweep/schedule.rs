@@ -135,13 +135,12 @@ impl SweepSchedule {
             Some(_) => TRIAL_TIMEOUT_FACTOR * turn * f64::from(count),
             None => SLOWEST_PATH_S_PER_BYTE * self.messages_per_turn() * bytes as f64 * f64::from(count),
         };
-        let patience =
-            MIN_TRIAL_TIMEOUT + Span::from_secs_f64(expected).unwrap_or(SweepTrial::MAX_TRIAL_WAIT);
+        let timeout = MIN_TRIAL_TIMEOUT + Span::from_secs_f64(expected).unwrap_or(SweepTrial::MAX_TRIAL_WAIT);
         let trial = SweepTrial {
             trial: self.number,
             message_bytes: Bytes::new(bytes),
             repeats: count,
-            patience_ns: patience.min(SweepTrial::MAX_TRIAL_WAIT),
+            timeout_ns: timeout.min(SweepTrial::MAX_TRIAL_WAIT),
         };
         self.number = self.number.wrapping_add(1);
         NextTrial::Trial(trial)

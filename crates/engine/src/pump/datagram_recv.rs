@@ -283,7 +283,7 @@ fn gather_time(flow: &FlowSide, slot: &mut DatagramReceiver<'_>) -> Option<Durat
     let setup = &flow.setup;
     let even = setup.pacing_tick.is_none();
     let own =
-        even && !setup.lent && !flow.plan.shared() && !slot.is_timed() && setup.end_mark == EndMark::None;
+        even && !setup.borrowed && !flow.plan.shared() && !slot.is_timed() && setup.end_mark == EndMark::None;
     let rate = setup.offered.filter(|_| own && slot.times.are_on())?;
     let datagram = setup.datagram_length() as u64;
     let gap = rate.time_for(Bytes::new(datagram))?.as_duration();
@@ -335,8 +335,8 @@ pub(crate) fn read(flow: &FlowSide, pump: usize, batch: RecvBatch) -> PumpEnd {
 }
 
 fn read_one(stream_set: &mut DatagramReceivers<'_>) -> Result<(), StreamError> {
-    let mut patience = Silence::default();
-    while !patience.is_over(stream_set)? {
+    let mut timeout = Silence::default();
+    while !timeout.is_over(stream_set)? {
         if !stream_set.receive(0) {
             break;
         }
@@ -353,9 +353,9 @@ fn read_many(stream_set: &mut DatagramReceivers<'_>) -> Result<(), StreamError> 
         poller.add(slot.socket, index as u64, Interest::READ)?;
     }
     let mut events = Events::with_capacity(EVENTS);
-    let mut patience = Silence::default();
+    let mut timeout = Silence::default();
     let mut open = stream_set.slots.len();
-    while open > 0 && !patience.is_over(stream_set)? {
+    while open > 0 && !timeout.is_over(stream_set)? {
         poller.wait(&mut events, clock::now() + stream_set.flow.control.max_wait())?;
         for ready in events.iter() {
             let index = ready.token as usize;

@@ -60,10 +60,10 @@ pub(crate) struct DatagramBatch {
     layout: StampLayout,
 }
 
-/// Makes every call on this socket return within `patience`.
-pub(crate) fn prepare(socket: &UdpSocket, patience: Duration) -> Result<(), SockError> {
+/// Makes every call on this socket return within `timeout`.
+pub(crate) fn prepare(socket: &UdpSocket, timeout: Duration) -> Result<(), SockError> {
     set_nonblocking(socket, false)?;
-    set_send_timeout(socket, Some(patience))
+    set_send_timeout(socket, Some(timeout))
 }
 
 /// The shortest time that a thread sleeps between datagrams. With shorter gaps, those that are due within this time leave
@@ -82,7 +82,7 @@ fn burst(
     offered: Option<Bitrate>,
     asked: Option<u32>,
     shortest: Duration,
-    lent: bool,
+    borrowed: bool,
 ) -> usize {
     let most = (MAX_CALL_BYTES / length.max(1)).clamp(1, MAX_SEGMENTS);
     if let Some(asked) = asked.filter(|_| offered.is_some()) {
@@ -90,8 +90,8 @@ fn burst(
     }
     let Some(gap) = offered.and_then(|rate| rate.time_for(Bytes::new(length as u64))) else { return most };
     let shortest = match gap.as_duration() {
-        gap if lent && gap >= MIN_SLEEP_OF_OTHERS => return 1,
-        _ if lent => BATCH_OF_OTHERS,
+        gap if borrowed && gap >= MIN_SLEEP_OF_OTHERS => return 1,
+        _ if borrowed => BATCH_OF_OTHERS,
         _ => shortest,
     };
     let together = shortest.as_nanos().div_ceil(u128::from(gap.as_ns().max(1)));
@@ -101,15 +101,15 @@ fn burst(
 impl DatagramBatch {
     pub(crate) fn new(flow: &FlowSide, clock: Option<DepartureClock>) -> Result<Self, SockError> {
         let (setup, length) = (&flow.setup, flow.setup.datagram_length());
-        let paced = setup.offered.is_some() && setup.burst.is_none() && !setup.lent;
+        let paced = setup.offered.is_some() && setup.burst.is_none() && !setup.borrowed;
         let shortest = match setup.pacing_tick {
-            Some(tick) if !setup.lent => tick.as_duration(),
+            Some(tick) if !setup.borrowed => tick.as_duration(),
             _ if paced => shortest_sleep(),
             _ => Duration::ZERO,
         };
         let timed = clock.zip(setup.offered);
         let burst = timed.map_or_else(
-            || burst(length, setup.offered, setup.burst, shortest, setup.lent),
+            || burst(length, setup.offered, setup.burst, shortest, setup.borrowed),
             |(_, offered)| departures::together(length, offered),
         );
         let departures = timed.map(|(clock, offered)| TimedDepartures::new(clock, length, offered, burst));
@@ -225,7 +225,7 @@ pub(crate) fn write(
     flow: &FlowSide,
     pump: usize,
     guard: &mut PumpGuard<'_>,
-    mut parcel: DatagramBatch,
+    mut datagrams: DatagramBatch,
 ) -> PumpEnd {
     let mut slots: Vec<DatagramSender<'_>> = flow
         .plan
@@ -252,12 +252,12 @@ pub(crate) fn write(
         pace.map(|pace| pace.in_ticks(setup.pacing_tick))
     };
     // What a queueing discipline keeps is handed over before its time.
-    let ahead = parcel.departures.as_ref().map_or(Duration::ZERO, TimedDepartures::ahead);
+    let ahead = datagrams.departures.as_ref().map_or(Duration::ZERO, TimedDepartures::ahead);
     let mut pace = schedule(start + ahead);
     // A requested burst may be larger than a batch.
-    let together = u64::from(setup.burst.unwrap_or(1).max(1)) * parcel.length as u64;
+    let together = u64::from(setup.burst.unwrap_or(1).max(1)) * datagrams.length as u64;
     let mut offered = 0;
-    let timed = parcel.departures.is_some();
+    let timed = datagrams.departures.is_some();
     // When datagrams with departure times are handed over says nothing about their gaps.
     let mut gaps = (pace.is_some() && !timed).then(TimeHistogram::new);
     let mut before = None;
@@ -275,18 +275,18 @@ pub(crate) fn write(
                 gaps.note(u64::try_from(now.since(before).as_nanos()).unwrap_or(u64::MAX));
             }
         }
-        let batch = parcel.due(pace.filter(|_| !setup.lent), offered, until + ahead);
+        let batch = datagrams.due(pace.filter(|_| !setup.borrowed), offered, until + ahead);
         let (mut open, mut sent) = (0, 0);
         for slot in &mut slots {
-            sent = slot.burst(flow, &mut parcel, batch).max(sent);
+            sent = slot.burst(flow, &mut datagrams, batch).max(sent);
             open += usize::from(slot.left > 0 && slot.end.trouble.is_none());
         }
         // The first call takes longer than others. Catching up would make the rate at the receiver too high.
-        if offered == 0 && !setup.lent && !timed {
+        if offered == 0 && !setup.borrowed && !timed {
             pace = schedule(clock::now());
         }
         // A stand-in retries a datagram that the kernel refused; otherwise its time slot has passed.
-        offered += if setup.lent { sent * parcel.length as u64 } else { batch };
+        offered += if setup.borrowed { sent * datagrams.length as u64 } else { batch };
         if open == 0 || clock::now() >= until {
             break;
         }
@@ -299,7 +299,7 @@ pub(crate) fn write(
     guard.written();
     PumpEnd {
         streams: slots.into_iter().map(|slot| slot.end).collect(),
-        per_call: Some(parcel.per_call()),
+        per_call: Some(datagrams.per_call()),
         send_gaps: gaps,
         ..PumpEnd::default()
     }
@@ -307,11 +307,11 @@ pub(crate) fn write(
 
 impl DatagramSender<'_> {
     /// Sends the stream's next datagrams, at most `batch` bytes; returns the number sent.
-    fn burst(&mut self, flow: &FlowSide, parcel: &mut DatagramBatch, batch: u64) -> u64 {
+    fn burst(&mut self, flow: &FlowSide, datagrams: &mut DatagramBatch, batch: u64) -> u64 {
         if self.left == 0 || self.end.trouble.is_some() {
             return 0;
         }
-        match parcel.send(self.socket, self.end.stream as u32, self.next_seq, self.left.min(batch)) {
+        match datagrams.send(self.socket, self.end.stream as u32, self.next_seq, self.left.min(batch)) {
             Ok((packets, bytes)) => {
                 if packets > 0 {
                     self.meter.count(clock::now(), bytes);
@@ -322,7 +322,7 @@ impl DatagramSender<'_> {
                 self.next_seq += packets;
                 self.end.bytes += bytes;
                 // A longer first datagram does not use up the share of others.
-                let used = if flow.setup.lent { packets * parcel.length as u64 } else { bytes };
+                let used = if flow.setup.borrowed { packets * datagrams.length as u64 } else { bytes };
                 self.left = self.left.saturating_sub(used);
                 packets
             }
@@ -337,7 +337,7 @@ impl DatagramSender<'_> {
     fn refused(&mut self, flow: &FlowSide, error: SockError) {
         if error.is_out_of_buffers() || flow.tolerates(&error) {
             self.meter.sent(0, 1);
-            if flow.setup.lent {
+            if flow.setup.borrowed {
                 flow.control.sleep_until(clock::now() + NO_BUFFER_BACKOFF, PumpControl::may_write);
             }
         } else {

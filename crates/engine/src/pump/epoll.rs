@@ -139,7 +139,7 @@ impl<'f> EpollStreams<'f> {
 
     /// Half-closes a stream that has written all its bytes.
     fn half_close(&mut self, index: usize) {
-        if self.flow.setup.lent {
+        if self.flow.setup.borrowed {
             return self.end(index, None);
         }
         let slot = &mut self.slots[index];
@@ -196,7 +196,7 @@ impl<'f> EpollStreams<'f> {
             }
             Ok(Moved::Pending) => {}
             Ok(Moved::Closed) => {
-                if !self.flow.setup.lent {
+                if !self.flow.setup.borrowed {
                     // Fails only if the peer has already closed the connection.
                     let _ = queues::finish_writing(slot.socket);
                 }

@@ -75,7 +75,7 @@ impl Feed {
         let mut feed = Self::copying(flow, block)?;
         let payload = &flow.setup.payload;
         // A reference cannot extend past the end of the pattern, so a pattern of one block keeps blocks whole.
-        let references = if flow.setup.lent { block } else { ZEROCOPY_CALL_BYTES };
+        let references = if flow.setup.borrowed { block } else { ZEROCOPY_CALL_BYTES };
         feed.method = match method {
             SendMethod::Auto | SendMethod::Copy => FeedMethod::Copy,
             SendMethod::Splice => {

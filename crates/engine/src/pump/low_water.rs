@@ -35,7 +35,7 @@ const MIN_MARK_BYTES: usize = 16 << 10;
 const TURN: Duration = Duration::from_millis(20);
 /// Turns of a trial with the mark, and as many without it.
 const TURNS: usize = 3;
-/// The mark stays unless the flow was faster without it by more than one part in so many. A smaller difference may be
+/// The mark stays unless the flow was faster without it by more than one part in this number. A smaller difference may be
 /// a disturbance, and the mark saves wake-ups.
 const MIN_GAIN_DIVISOR: u64 = 10;
 
@@ -177,7 +177,7 @@ pub(super) struct LowWater<'s> {
     /// The counters of all streams of the flow.
     streams: &'s [Counters],
     watch: FillMeter,
-    patience: Duration,
+    timeout: Duration,
     trial: Option<MarkTrial>,
     /// The outcome of the trial.
     keeps: Option<bool>,
@@ -185,17 +185,17 @@ pub(super) struct LowWater<'s> {
 }
 
 impl<'s> LowWater<'s> {
-    /// For a receiver that reads up to `most` bytes at once and waits at most `patience`, one of these streams; with
+    /// For a receiver that reads up to `most` bytes at once and waits at most `timeout`, one of these streams; with
     /// `most` 0 there is never a mark.
     pub(super) fn new(
         socket: &'s TcpStream,
         streams: &'s [Counters],
         most: usize,
-        patience: Duration,
+        timeout: Duration,
     ) -> Self {
         let most = if most < MIN_MARK_BYTES { 0 } else { most };
         let watch = FillMeter::new(most);
-        Self { socket, streams, watch, patience, trial: None, keeps: None, bytes_per_second: 0 }
+        Self { socket, streams, watch, timeout, trial: None, keeps: None, bytes_per_second: 0 }
     }
 
     /// Called after a read of `bytes` bytes that returned at `now`.
@@ -271,7 +271,7 @@ impl<'s> LowWater<'s> {
 
     /// If the kernel refuses, the connection works as before, only slower.
     fn set(&mut self, mark: usize) {
-        // Timeout first: a mark without it could delay bytes for the whole of `patience`.
+        // Timeout first: a mark without it could delay bytes for the whole of `timeout`.
         let limited = set_recv_timeout(self.socket, Some(MAX_WAIT));
         if limited.and_then(|()| set_low_water(self.socket, mark)).is_ok() {
             self.watch.mark = mark;
@@ -281,7 +281,7 @@ impl<'s> LowWater<'s> {
     fn remove(&mut self) {
         self.watch.mark = 0;
         let _ = set_low_water(self.socket, 1);
-        let _ = set_recv_timeout(self.socket, Some(self.patience));
+        let _ = set_recv_timeout(self.socket, Some(self.timeout));
     }
 }
 

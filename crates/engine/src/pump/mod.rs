@@ -112,7 +112,7 @@ fn shares_a_thread() -> SockError {
 impl PumpJob {
     /// The job of writing with this feed: one TCP stream, or those that share the pump.
     pub(crate) fn write(flow: &FlowSide, feed: Feed) -> Self {
-        match (flow.plan.shared(), flow.setup.lent) {
+        match (flow.plan.shared(), flow.setup.borrowed) {
             (true, _) => Self::WriteMany(feed),
             (false, true) => Self::WriteBlocks(feed),
             (false, false) => Self::Write(feed),
@@ -233,7 +233,7 @@ impl FlowSide {
     /// Whether an error does not end a stream of datagrams. ECONNREFUSED says that the peer's port is closed at
     /// the moment, which some tools ignore and others read from the counts.
     pub(crate) fn tolerates(&self, error: &SockError) -> bool {
-        let tolerates = self.setup.lent && error.source.kind() == ErrorKind::ConnectionRefused;
+        let tolerates = self.setup.borrowed && error.source.kind() == ErrorKind::ConnectionRefused;
         if tolerates {
             let _ = self.trouble.set(reason(error));
         }
@@ -243,7 +243,7 @@ impl FlowSide {
     /// Waits for a borrowed socket that moved nothing: another holder may have made it non-blocking, and that of an
     /// encrypted connection always is.
     pub(crate) fn pause(&self, socket: &impl AsFd, interest: Interest) -> Result<(), SockError> {
-        let longest = match (self.setup.lent, self.control.stopped_at_once()) {
+        let longest = match (self.setup.borrowed, self.control.stopped_at_once()) {
             (false, _) => return Ok(()),
             (true, false) => self.control.max_wait(),
             (true, true) => MAX_LAST_PAUSE,
@@ -268,7 +268,7 @@ pub(crate) fn run(flow: &FlowSide, pump: usize, job: PumpJob) -> PumpEnd {
         PumpJob::Read(drain) => stream::read(flow, pump, drain),
         PumpJob::WriteMany(feed) => epoll::write(flow, pump, &mut guard, feed),
         PumpJob::ReadMany(drain) => epoll::read(flow, pump, drain),
-        PumpJob::Datagrams(parcel) => datagram_send::write(flow, pump, &mut guard, parcel),
+        PumpJob::Datagrams(datagrams) => datagram_send::write(flow, pump, &mut guard, datagrams),
         PumpJob::Arrivals(batch) => datagram_recv::read(flow, pump, batch),
         PumpJob::Transactions(buffers) if flow.writes() => {
             transactions::request(flow, pump, &mut guard, buffers)

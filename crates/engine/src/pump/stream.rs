@@ -20,11 +20,11 @@ use crate::counters::CounterWriter;
 use crate::flow::FlowSide;
 use crate::pacer::{self, PacingSchedule};
 
-/// Makes every call on this socket return within `patience`.
-pub(crate) fn prepare(fd: &impl AsFd, patience: Duration) -> Result<(), SockError> {
+/// Makes every call on this socket return within `timeout`.
+pub(crate) fn prepare(fd: &impl AsFd, timeout: Duration) -> Result<(), SockError> {
     set_nonblocking(fd, false)?;
-    set_recv_timeout(fd, Some(patience))?;
-    set_send_timeout(fd, Some(patience))
+    set_recv_timeout(fd, Some(timeout))?;
+    set_send_timeout(fd, Some(timeout))
 }
 
 /// Writes up to the limit, half-closes, and waits until the peer closes too.
@@ -112,7 +112,7 @@ pub(crate) fn read(flow: &FlowSide, pump: usize, mut drain: Drain) -> PumpEnd {
     let Some(socket) = flow.sockets.tcp(pump) else { return PumpEnd::default() };
     let meter = flow.meter(pump);
     let ended = empty(flow, pump, &meter, socket, &mut drain);
-    if ended.is_ok() && !flow.setup.lent {
+    if ended.is_ok() && !flow.setup.borrowed {
         // Fails only if the peer has already closed the connection.
         let _ = queues::finish_writing(socket);
     }

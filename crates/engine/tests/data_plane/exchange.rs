@@ -17,7 +17,7 @@ fn turns(send: u64, receive: u64, repeats: u32) -> Exchange {
         receive: Bytes::new(receive),
         sends_first: true,
         repeats,
-        patience: Span::from_secs(60),
+        timeout: Span::from_secs(60),
         head: Vec::new(),
         cold: false,
         each_turn: true,
@@ -93,7 +93,7 @@ fn both_at_once_needs_no_buffer_for_a_whole_message() {
 #[test]
 fn both_at_once_ends_with_the_reason_when_the_peer_is_silent_or_gone() {
     let (near, far) = pair();
-    let hasty = Exchange { patience: Span::from_ms(50), ..turns(1 << 20, 1, 3) };
+    let hasty = Exchange { timeout: Span::from_ms(50), ..turns(1 << 20, 1, 3) };
     assert!(exchange_both(&near, &hasty).unwrap_err().text.contains("in time"));
     drop(far);
     let (near, far) = pair();
@@ -121,7 +121,7 @@ fn a_message_is_put_together_from_parts_although_calls_do_not_wait() {
 #[test]
 fn silence_a_peer_that_takes_nothing_and_one_that_closes_end_it_with_the_reason() {
     let (near, far) = pair();
-    let hasty = |task: Exchange| Exchange { patience: Span::from_ms(50), ..task };
+    let hasty = |task: Exchange| Exchange { timeout: Span::from_ms(50), ..task };
     let silent = exchange(&near, &hasty(turns(1, 1, 3))).unwrap_err();
     assert!(silent.errno == 0 && silent.text.contains("in time"), "{silent:?}");
     let full = exchange(&near, &hasty(turns(1 << 20, 0, 1000))).unwrap_err();

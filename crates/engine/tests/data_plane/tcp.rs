@@ -195,7 +195,7 @@ fn an_aborted_sender_knows_what_was_not_delivered() {
 #[test]
 fn the_half_close_is_not_taken_for_a_byte_in_the_queue() {
     let (near, _far) = tcp_pairs(1);
-    let witness = near[0].try_clone().unwrap();
+    let end = near[0].try_clone().unwrap();
     let sender = start(timed(60_000).0, Sockets::Tcp(near), clock::now()).unwrap();
     // The other end does not read: the queue is full when it stops growing.
     let mut before = 0;
@@ -207,7 +207,7 @@ fn the_half_close_is_not_taken_for_a_byte_in_the_queue() {
     assert!(wait_for(sender.waker(), Interest::READ, Mono::FAR).unwrap());
     sender.abort();
     let queued = sender.finish().tally.queued_bytes.unwrap().get();
-    let with_fin = linerate_sock::queues::unacknowledged(&witness).unwrap();
+    let with_fin = linerate_sock::queues::unacknowledged(&end).unwrap();
     assert_eq!(queued + 1, with_fin);
 }
 

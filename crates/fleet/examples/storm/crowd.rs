@@ -127,7 +127,7 @@ impl CrowdAgent {
             return;
         }
         while let Some(one) = event {
-            self.hear(one);
+            self.receive(one);
             event = self.broker.receive(Duration::ZERO);
         }
         let reading = reading();
@@ -150,7 +150,7 @@ impl CrowdAgent {
         self.next_tick = clock::now() + self.machine.next_tick(&reading).as_duration();
     }
 
-    fn hear(&mut self, event: BrokerEvent) {
+    fn receive(&mut self, event: BrokerEvent) {
         match event {
             BrokerEvent::Message { payload, .. } => {
                 self.machine.receive(&payload, &reading());

@@ -92,7 +92,7 @@ impl TestSiteAgent {
         }
     }
 
-    fn hear(&mut self, message: &CentreMessage) {
+    fn receive(&mut self, message: &CentreMessage) {
         let reading = self.reading();
         self.agent.receive(&seal(MessageOrigin::Centre, &centre(), message), &reading);
     }
@@ -144,7 +144,7 @@ impl TestSiteAgent {
     }
 
     fn answer(&mut self, report: &AgentReport, refused: &str) {
-        self.hear(&CentreMessage::Answer(CentreAnswer {
+        self.receive(&CentreMessage::Answer(CentreAnswer {
             agent: "a".into(),
             session: report.session.clone(),
             nonce: report.nonce,
@@ -199,7 +199,7 @@ fn finished() -> RunEnd {
 fn a_run_starts_at_its_time_and_its_result_is_kept_until_it_is_stored() {
     let mut site = TestSiteAgent::new();
     site.learn_the_time();
-    site.hear(&CentreMessage::Calendar(calendar(1, &[("r", 10)])));
+    site.receive(&CentreMessage::Calendar(calendar(1, &[("r", 10)])));
     site.at = 9;
     assert!(TestSiteAgent::starts(&site.tick()).is_empty());
     site.at = 11;
@@ -233,14 +233,14 @@ fn a_run_starts_at_its_time_and_its_result_is_kept_until_it_is_stored() {
         })
     };
     // What a copy of the agent has of this run is something else.
-    site.hear(&stored("of another process"));
+    site.receive(&stored("of another process"));
     assert_eq!(site.agent.waiting(), 1);
-    site.hear(&stored(&TestSiteAgent::parts_in(&sent).next().unwrap().content));
+    site.receive(&stored(&TestSiteAgent::parts_in(&sent).next().unwrap().content));
     site.at = 100;
     assert!(TestSiteAgent::results_in(&site.tick()).is_empty());
     assert_eq!(site.agent.waiting(), 0);
     // The database lost something: everything of the last hours comes once more.
-    site.hear(&CentreMessage::Calendar(AgentCalendar { lost: true, ..calendar(2, &[]) }));
+    site.receive(&CentreMessage::Calendar(AgentCalendar { lost: true, ..calendar(2, &[]) }));
     assert_eq!(TestSiteAgent::results_in(&site.tick()), done);
 }
 
@@ -248,7 +248,7 @@ fn a_run_starts_at_its_time_and_its_result_is_kept_until_it_is_stored() {
 fn only_a_newer_calendar_of_the_coordinators_counts() {
     let mut site = TestSiteAgent::new();
     site.learn_the_time();
-    site.hear(&CentreMessage::Calendar(calendar(5, &[])));
+    site.receive(&CentreMessage::Calendar(calendar(5, &[])));
     for refused in [
         calendar(5, &[("same", 10)]),
         calendar(4, &[("older", 10)]),
@@ -258,7 +258,7 @@ fn only_a_newer_calendar_of_the_coordinators_counts() {
         // Both would start, and only one of them could be stopped.
         calendar(6, &[("twice", 10), ("twice", 10)]),
     ] {
-        site.hear(&CentreMessage::Calendar(refused));
+        site.receive(&CentreMessage::Calendar(refused));
         assert_eq!(site.agent.calendar().unwrap().version, 5);
     }
     let forged = seal(
@@ -272,9 +272,9 @@ fn only_a_newer_calendar_of_the_coordinators_counts() {
     // Also after a restart.
     let mut again = TestSiteAgent::with(site.folder.clone(), "second");
     again.learn_the_time();
-    again.hear(&CentreMessage::Calendar(calendar(4, &[])));
+    again.receive(&CentreMessage::Calendar(calendar(4, &[])));
     assert_eq!(again.agent.calendar().unwrap().version, 5);
-    again.hear(&CentreMessage::Calendar(AgentCalendar { epoch: 4, ..calendar(6, &[]) }));
+    again.receive(&CentreMessage::Calendar(AgentCalendar { epoch: 4, ..calendar(6, &[]) }));
     assert_eq!(again.agent.calendar().unwrap().version, 6);
 }
 
@@ -283,7 +283,7 @@ fn a_run_whose_time_has_passed_or_whose_clock_is_not_sure_is_missed_with_the_rea
     let reason = |site: &mut TestSiteAgent| TestSiteAgent::results_in(&site.tick()).pop().unwrap();
     let mut site = TestSiteAgent::new();
     site.learn_the_time();
-    site.hear(&CentreMessage::Calendar(calendar(1, &[("late", 10)])));
+    site.receive(&CentreMessage::Calendar(calendar(1, &[("late", 10)])));
     site.at = 14;
     assert_eq!(reason(&mut site).2, "its agent was not there at its time");
     // 100 millionths in 6000 s are 0.6 s, more than a quarter of 2 s.
@@ -291,13 +291,13 @@ fn a_run_whose_time_has_passed_or_whose_clock_is_not_sure_is_missed_with_the_rea
     let later =
         AgentCalendar { until: UnixTime::from_ms(START_MS + 9_000_000), ..calendar(1, &[("unsure", 6000)]) };
     site.learn_the_time();
-    site.hear(&CentreMessage::Calendar(later));
+    site.receive(&CentreMessage::Calendar(later));
     site.at = 6000;
     let (_, state, why) = reason(&mut site);
     assert!(state == CalendarRunState::Missed && why.starts_with("clock: it may be 60"), "{why}");
     let mut site = TestSiteAgent::new();
     site.learn_the_time();
-    site.hear(&CentreMessage::Calendar(AgentCalendar {
+    site.receive(&CentreMessage::Calendar(AgentCalendar {
         until: UnixTime::from_ms(START_MS + 9500),
         ..calendar(1, &[("over", 10)])
     }));
@@ -308,12 +308,12 @@ fn a_run_whose_time_has_passed_or_whose_clock_is_not_sure_is_missed_with_the_rea
     let mut none = calendar(1, &[("none", 10)]);
     none.runs[0].ends = UnixTime::from_ms(START_MS + 10_000);
     site.learn_the_time();
-    site.hear(&CentreMessage::Calendar(none));
+    site.receive(&CentreMessage::Calendar(none));
     site.at = 10;
     assert_eq!(reason(&mut site).2, "its agent was not there at its time");
     // Without any answer, nothing is known of the time.
     let mut site = TestSiteAgent::new();
-    site.hear(&CentreMessage::Calendar(calendar(1, &[("r", 10)])));
+    site.receive(&CentreMessage::Calendar(calendar(1, &[("r", 10)])));
     site.at = 10;
     assert!(TestSiteAgent::starts(&site.tick()).is_empty());
 }
@@ -323,7 +323,7 @@ fn a_run_is_stopped_when_its_calendar_ends_even_if_that_says_that_it_lasts_longe
     let mut site = TestSiteAgent::new();
     let ends = UnixTime::from_ms(START_MS + 15_000);
     site.learn_the_time();
-    site.hear(&CentreMessage::Calendar(AgentCalendar { until: ends, ..calendar(1, &[("long", 10)]) }));
+    site.receive(&CentreMessage::Calendar(AgentCalendar { until: ends, ..calendar(1, &[("long", 10)]) }));
     site.at = 10;
     assert_eq!(TestSiteAgent::starts(&site.tick()), ["long"]);
     site.at = 15;
@@ -335,11 +335,11 @@ fn a_run_is_stopped_when_its_calendar_ends_even_if_that_says_that_it_lasts_longe
 fn what_is_taken_back_is_stopped_before_the_new_calendar_is_confirmed() {
     let mut site = TestSiteAgent::new();
     site.learn_the_time();
-    site.hear(&CentreMessage::Calendar(calendar(1, &[("r", 10)])));
+    site.receive(&CentreMessage::Calendar(calendar(1, &[("r", 10)])));
     site.at = 10;
     assert_eq!(TestSiteAgent::starts(&site.tick()), ["r"]);
     site.tick();
-    site.hear(&CentreMessage::Calendar(calendar(2, &[])));
+    site.receive(&CentreMessage::Calendar(calendar(2, &[])));
     let actions = site.tick();
     assert!(actions.iter().any(|action| matches!(action, AgentAction::Stop { run, .. } if run == "r")));
     assert_eq!(TestSiteAgent::report_in(&actions), None);
@@ -357,7 +357,7 @@ fn what_is_taken_back_is_stopped_before_the_new_calendar_is_confirmed() {
 fn a_restarted_agent_begins_nothing_twice_and_says_what_was_broken_off() {
     let mut site = TestSiteAgent::new();
     site.learn_the_time();
-    site.hear(&CentreMessage::Calendar(calendar(1, &[("r", 10)])));
+    site.receive(&CentreMessage::Calendar(calendar(1, &[("r", 10)])));
     site.at = 10;
     assert_eq!(TestSiteAgent::starts(&site.tick()), ["r"]);
     let mut again = TestSiteAgent::with(site.folder.clone(), "second");
@@ -378,7 +378,7 @@ fn a_restarted_agent_begins_nothing_twice_and_says_what_was_broken_off() {
 fn a_folder_that_takes_nothing_more_stops_what_it_cannot_note_and_is_reported() {
     let mut site = TestSiteAgent::new();
     site.learn_the_time();
-    site.hear(&CentreMessage::Calendar(calendar(1, &[("r", 10)])));
+    site.receive(&CentreMessage::Calendar(calendar(1, &[("r", 10)])));
     site.folder.0.lock().unwrap().1 = true;
     site.at = 10;
     let actions = site.tick();
@@ -388,10 +388,10 @@ fn a_folder_that_takes_nothing_more_stops_what_it_cannot_note_and_is_reported() 
     site.at = 50;
     assert!(!TestSiteAgent::report_in(&site.tick()).unwrap().full.is_empty());
     // A later calendar is not taken either: after a restart it would keep to the first one.
-    site.hear(&CentreMessage::Calendar(calendar(2, &[])));
+    site.receive(&CentreMessage::Calendar(calendar(2, &[])));
     assert_eq!(site.agent.calendar().unwrap().version, 1);
     site.folder.0.lock().unwrap().1 = false;
-    site.hear(&CentreMessage::Calendar(calendar(3, &[])));
+    site.receive(&CentreMessage::Calendar(calendar(3, &[])));
     assert_eq!(site.agent.calendar().unwrap().version, 3);
     assert!(TestSiteAgent::report_in(&site.tick()).unwrap().full.is_empty());
 }
@@ -400,7 +400,7 @@ fn a_folder_that_takes_nothing_more_stops_what_it_cannot_note_and_is_reported() 
 fn an_agent_that_is_refused_stops_and_measures_nothing() {
     let mut site = TestSiteAgent::new();
     site.learn_the_time();
-    site.hear(&CentreMessage::Calendar(calendar(1, &[("r", 10), ("s", 40)])));
+    site.receive(&CentreMessage::Calendar(calendar(1, &[("r", 10), ("s", 40)])));
     site.at = 10;
     let actions = site.tick();
     assert_eq!(TestSiteAgent::starts(&actions), ["r"]);
@@ -411,7 +411,7 @@ fn an_agent_that_is_refused_stops_and_measures_nothing() {
     assert!(actions.contains(&AgentAction::Refused("it was revoked".to_owned())));
     site.at = 40;
     assert!(TestSiteAgent::starts(&site.tick()).is_empty());
-    site.hear(&CentreMessage::Calendar(calendar(2, &[("s", 40)])));
+    site.receive(&CentreMessage::Calendar(calendar(2, &[("s", 40)])));
     assert_eq!(site.agent.calendar(), None, "it listens to nothing but answers");
 }
 
@@ -450,7 +450,7 @@ proptest! {
                     digest: ResultDigest::of([]),
                 }),
             };
-            site.hear(&message);
+            site.receive(&message);
             site.at += numbers[2] % 60;
             site.tick();
             let reading = site.reading();

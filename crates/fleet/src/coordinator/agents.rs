@@ -18,7 +18,7 @@ use linerate_proto::fleet::{
 use linerate_units::Span;
 
 pub use notice::AgentNotice;
-use report_work::{Heard, ReportWork};
+use report_work::{AcceptedMessage, ReportWork};
 
 use super::{FleetAction, FleetCoordinator, HORIZON};
 use crate::error::FleetError;
@@ -274,9 +274,15 @@ fn agent_of(message: &FleetAgentMessage) -> &str {
     }
 }
 
-fn answer(centre: &mut Centre, heard: Heard, epoch: u64, now: UnixTime, actions: &mut Vec<FleetAction>) {
+fn answer(
+    centre: &mut Centre,
+    heard: AcceptedMessage,
+    epoch: u64,
+    now: UnixTime,
+    actions: &mut Vec<FleetAction>,
+) {
     match heard {
-        Heard::Report { report, agent, refused, loss, is_new } => {
+        AcceptedMessage::Report { report, agent, refused, loss, is_new } => {
             let name = agent.name.clone();
             let said = CentreAnswer {
                 agent: name.as_str().into(),
@@ -309,11 +315,11 @@ fn answer(centre: &mut Centre, heard: Heard, epoch: u64, now: UnixTime, actions:
                 actions.push(FleetAction::Agent(AgentNotice::Refused { agent: name, why: refused }));
             }
         }
-        Heard::Part { agent, run, part, digest } => {
+        AcceptedMessage::Part { agent, run, part, digest } => {
             let stored = StoredResult { agent: agent.as_str().into(), run, epoch, part: Some(part), digest };
             actions.push(centre.message(&agent, &CentreMessage::Stored(stored)));
         }
-        Heard::Whole { agent, run, log, is_known, digest } => {
+        AcceptedMessage::Whole { agent, run, log, is_known, digest } => {
             actions.push(FleetAction::Archive { agent, run: run.into(), log, is_known, digest });
         }
     }

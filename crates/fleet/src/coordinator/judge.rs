@@ -34,11 +34,11 @@ impl AlarmJudge<'_, '_> {
             return Ok(Vec::new());
         }
         let crossed = crossed_by(self.calendar, schedule, run)?;
-        let mut told = Vec::new();
+        let mut changes = Vec::new();
         let within = kept(&schedule.alarm, run.result.as_ref(), &crossed);
         for alarm in open.iter().filter(|alarm| within.contains(&alarm.kind)) {
             if self.calendar.clear_alarm(&schedule.name, alarm.kind, self.now)? {
-                told.push(Alarm { cleared: Some(self.now), ..alarm.clone() });
+                changes.push(Alarm { cleared: Some(self.now), ..alarm.clone() });
             }
         }
         let is_failure = crossed.iter().any(|one| one.kind == AlarmKind::Failure);
@@ -48,26 +48,26 @@ impl AlarmJudge<'_, '_> {
         let fresh: Vec<&Crossing> =
             crossed.iter().filter(|one| !open.iter().any(|alarm| alarm.kind == one.kind)).collect();
         if fresh.is_empty() {
-            return Ok(told);
+            return Ok(changes);
         }
         match &run.confirms {
             None => {
                 if let Some(note) = self.book_second_test(schedule, run)? {
                     for crossing in fresh {
-                        told.extend(raise(self.calendar, schedule, crossing, (run, run), note, self.now)?);
+                        changes.extend(raise(self.calendar, schedule, crossing, (run, run), note, self.now)?);
                     }
                 }
             }
             Some(first) => {
-                let Some(first) = self.calendar.run(first)? else { return Ok(told) };
+                let Some(first) = self.calendar.run(first)? else { return Ok(changes) };
                 let before = crossed_by(self.calendar, schedule, &first)?;
                 let again = |one: &&Crossing| before.iter().any(|other| other.kind == one.kind);
                 for crossing in fresh.into_iter().filter(again) {
-                    told.extend(raise(self.calendar, schedule, crossing, (&first, run), "", self.now)?);
+                    changes.extend(raise(self.calendar, schedule, crossing, (&first, run), "", self.now)?);
                 }
             }
         }
-        Ok(told)
+        Ok(changes)
     }
 
     /// Whether an agent tells what became of a run because of which it was reported as silent. Another test says then whether

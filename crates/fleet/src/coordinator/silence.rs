@@ -103,7 +103,7 @@ impl FleetCoordinator {
 }
 
 /// The first test of each schedule that was due since its agent was heard last, of schedules that want an alarm and have none;
-/// so many at most.
+/// at most RUNS_AT_ONCE of them.
 fn unheard(
     calendar: &mut CalendarTransaction<'_>,
     silent_before: UnixTime,

@@ -84,7 +84,9 @@ impl LocalNats {
             let mut started = Self { server, program: program.clone(), log: log.clone(), port };
             let until = clock::now() + START_TIMEOUT;
             match started.server.wait_until_ready(until, START_TIMEOUT, |_| greets(port, &name)) {
-                Err(LocalServerError::Ended { said, .. }) if said.contains(PORT_TAKEN) && tries < PORTS => {
+                Err(LocalServerError::Ended { output, .. })
+                    if output.contains(PORT_TAKEN) && tries < PORTS =>
+                {
                     tries += 1;
                 }
                 other => return other.map(|()| started),
@@ -109,14 +111,14 @@ impl LocalNats {
         let sent =
             command.output().map_err(|source| super::programs::cannot_run(&self.program, None, source))?;
         if !sent.status.success() {
-            let said = String::from_utf8_lossy(&sent.stderr).into_owned();
-            return Err(LocalServerError::Reload(said.trim().into()));
+            let output = String::from_utf8_lossy(&sent.stderr).into_owned();
+            return Err(LocalServerError::Reload(output.trim().into()));
         }
         let until = clock::now() + START_TIMEOUT;
         loop {
-            let said = self.log.since(before);
+            let output = self.log.since(before);
             // A line may be half written.
-            for line in said.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
+            for line in output.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
                 if let Some((_, why)) = line.split_once(NOT_RELOADED) {
                     return Err(LocalServerError::Reload(why.trim().into()));
                 }
@@ -152,14 +154,14 @@ impl Drop for LocalNats {
 }
 
 fn check_version(program: &Path) -> Result<(), LocalServerError> {
-    let said = version_text(program, None)?;
+    let output = version_text(program, None)?;
     let program = program.to_owned();
-    match nats_version(&said) {
+    match nats_version(&output) {
         Some((_, numbers)) if numbers >= OLDEST.0 => Ok(()),
         Some((found, _)) => {
             Err(LocalServerError::Old { program, found: found.into(), needed: OLDEST.1, remedy: NATS_REMEDY })
         }
-        None => Err(LocalServerError::NoVersion { program, said: said.into() }),
+        None => Err(LocalServerError::NoVersion { program, output: output.into() }),
     }
 }
 

@@ -92,8 +92,8 @@ impl LocalPostgres {
             let mut started = Self { server, programs: programs.clone(), socket };
             let ready = |process| is_ready(&data, process) && UnixStream::connect(&path).is_ok();
             match started.server.wait_until_ready(until, START_TIMEOUT, ready) {
-                Err(LocalServerError::Ended { said, .. })
-                    if said.contains(EARLIER_PROCESSES) && !until.has_passed() =>
+                Err(LocalServerError::Ended { output, .. })
+                    if output.contains(EARLIER_PROCESSES) && !until.has_passed() =>
                 {
                     clock::sleep_until(clock::now() + RETRY_INTERVAL);
                 }
@@ -160,9 +160,9 @@ impl PostgresPrograms {
     /// Checks that the server is of the version of the data.
     fn check(&self, data: &Path, kept: Option<&str>) -> Result<(), LocalServerError> {
         let program = self.postgres();
-        let said = version_text(&program, self.user.as_ref())?;
-        let Some(version) = postgres_major(&said) else {
-            return Err(LocalServerError::NoVersion { program, said: said.into() });
+        let output = version_text(&program, self.user.as_ref())?;
+        let Some(version) = postgres_major(&output) else {
+            return Err(LocalServerError::NoVersion { program, output: output.into() });
         };
         match kept {
             Some(found) if found != version => Err(LocalServerError::OtherVersion {

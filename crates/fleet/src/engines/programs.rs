@@ -87,8 +87,8 @@ pub(super) fn cannot_run(
 }
 
 /// The major version in what PostgreSQL's programs print, as it is in the file `PG_VERSION` of data.
-pub(super) fn postgres_major(said: &str) -> Option<String> {
-    let version = said.split_once("(PostgreSQL) ")?.1;
+pub(super) fn postgres_major(output: &str) -> Option<String> {
+    let version = output.split_once("(PostgreSQL) ")?.1;
     let mut numbers = version.split(|letter: char| !letter.is_ascii_digit());
     let first: u32 = numbers.next()?.parse().ok()?;
     // Until version 9.6, the first two numbers were the major version.
@@ -96,8 +96,8 @@ pub(super) fn postgres_major(said: &str) -> Option<String> {
 }
 
 /// The version in what nats-server prints, and its first two numbers.
-pub(super) fn nats_version(said: &str) -> Option<(String, (u32, u32))> {
-    let text = said.split_once("nats-server: ")?.1.split_whitespace().next()?.trim_start_matches('v');
+pub(super) fn nats_version(output: &str) -> Option<(String, (u32, u32))> {
+    let text = output.split_once("nats-server: ")?.1.split_whitespace().next()?.trim_start_matches('v');
     let mut numbers = text.split('.').map(|number| number.parse().ok());
     Some((text.to_owned(), (numbers.next()??, numbers.next()??)))
 }
@@ -108,20 +108,20 @@ mod tests {
 
     #[test]
     fn versions_are_read_as_the_programs_print_them() {
-        for (said, major) in [
+        for (output, major) in [
             ("postgres (PostgreSQL) 17.5 (Debian 17.5-1)\n", Some("17")),
             ("postgres (PostgreSQL) 18beta1\n", Some("18")),
             ("postgres (PostgreSQL) 9.6.24\n", Some("9.6")),
             ("postgres: cannot say\n", None),
         ] {
-            assert_eq!(postgres_major(said).as_deref(), major, "{said}");
+            assert_eq!(postgres_major(output).as_deref(), major, "{output}");
         }
-        for (said, version) in [
+        for (output, version) in [
             ("nats-server: v2.15.3\n", Some((2, 15))),
             ("nats-server: v2.11.0-dev\n", Some((2, 11))),
             ("gnatsd 1\n", None),
         ] {
-            assert_eq!(nats_version(said).map(|(_, numbers)| numbers), version, "{said}");
+            assert_eq!(nats_version(output).map(|(_, numbers)| numbers), version, "{output}");
         }
     }
 }

@@ -46,7 +46,7 @@ impl ServerLog {
         fs::metadata(&self.path).map_or(0, |file| file.len())
     }
 
-    /// What was written after so many bytes.
+    /// What was written after the first `start` bytes.
     pub(super) fn since(&self, start: u64) -> String {
         let mut text = Vec::new();
         if let Ok(mut file) = File::open(&self.path)
@@ -65,16 +65,16 @@ impl ServerLog {
             |line: &str| ERROR_MARKS.iter().find_map(|mark| line.find(mark)).map(|at| line[at..].to_owned());
         let last = || text.lines().rfind(|line| !line.trim().is_empty()).map(str::to_owned);
         let message = text.lines().rev().find_map(marked).or_else(last);
-        message.unwrap_or_else(|| "it said nothing".to_owned()).into()
+        message.unwrap_or_else(|| "it printed nothing".to_owned()).into()
     }
 
     pub(super) fn ended(&self) -> LocalServerError {
-        LocalServerError::Ended { program: self.program, said: self.last_message(), log: self.path.clone() }
+        LocalServerError::Ended { program: self.program, output: self.last_message(), log: self.path.clone() }
     }
 
     pub(super) fn not_ready(&self, timeout: Duration) -> LocalServerError {
-        let (program, said, log) = (self.program, self.last_message(), self.path.clone());
-        LocalServerError::NotReady { program, timeout, said, log }
+        let (program, output, log) = (self.program, self.last_message(), self.path.clone());
+        LocalServerError::NotReady { program, timeout, output, log }
     }
 }
 

@@ -99,7 +99,7 @@ impl FleetCalendar {
         Ok(page)
     }
 
-    /// The first pairs of all meshes, so many in all.
+    /// The first pairs of all meshes, `most` in all.
     ///
     /// # Errors
     /// The calendar cannot be read.

@@ -42,7 +42,7 @@ pub(super) const HEAD: &[PlanKey] = &[
         "ahead",
         PlanValueKind::Time,
         "\"12h\"",
-        "How far ahead agents get their calendars, 1 min to 24 h. So long they measure without coordinator and broker.",
+        "How far ahead agents get their calendars, 1 min to 24 h. For that time they measure without coordinator and broker.",
     ),
     key(
         "keep_days",

@@ -48,7 +48,7 @@ pub enum FleetNotice {
         /// Why.
         why: NotSent,
     },
-    /// So many agents are enrolled, and there is no broker.
+    /// This number of agents are enrolled, and there is no broker.
     AgentsWithoutBroker(usize),
     /// The broker is connected.
     BrokerConnected(ForeignText),

@@ -77,7 +77,7 @@ fn senders_whose_messages_are_not_understood_are_told_once_and_only_some_of_them
     ];
     let messages = [message("a"), message("b"), message("c"), message("c")];
     assert_eq!(unanswered(&messages, &answered).into_iter().collect::<Vec<_>>(), ["c"]);
-    let mut told = BTreeSet::new();
-    let news = (0..100).filter(|at| is_news(&mut told, &(at % 50).to_string())).count();
-    assert_eq!(news, MOST_TOLD);
+    let mut reported = BTreeSet::new();
+    let new = (0..100).filter(|at| is_new(&mut reported, &(at % 50).to_string())).count();
+    assert_eq!(new, MAX_REPORTED);
 }

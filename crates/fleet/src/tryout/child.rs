@@ -25,8 +25,8 @@ struct HostProcess {
     name: String,
     child: Child,
     log: PathBuf,
-    /// Whether its end was told.
-    told: bool,
+    /// Whether its end was reported.
+    reported: bool,
 }
 
 /// All servers and agents. They end when this is dropped.
@@ -37,9 +37,9 @@ impl HostProcesses {
     /// What should be known about those that have ended by themselves, once.
     pub(super) fn ended(&mut self) -> Vec<TryOutWarning> {
         let mut warnings = Vec::new();
-        for one in self.0.iter_mut().filter(|one| !one.told) {
-            one.told = one.child.try_wait().is_ok_and(|status| status.is_some());
-            if one.told {
+        for one in self.0.iter_mut().filter(|one| !one.reported) {
+            one.reported = one.child.try_wait().is_ok_and(|status| status.is_some());
+            if one.reported {
                 warnings.push(TryOutWarning::Ended { name: one.name.clone(), log: one.log.clone() });
             }
         }
@@ -128,7 +128,7 @@ fn start(mut command: Command, folder: &Path, kind: &str, host: &str) -> Result<
     command.env("LINERATE_ARCHIVE", folder.join(format!("{host}.sqlite")));
     command.process_group(0).stdin(Stdio::null()).stderr(message_file(&log).map_err(failed)?);
     let child = command.spawn().map_err(failed)?;
-    Ok(HostProcess { name, child, log, told: false })
+    Ok(HostProcess { name, child, log, reported: false })
 }
 
 /// Starts a server on a port, or with 0 on a free one; the port that it listens on.

@@ -366,7 +366,7 @@ fn a_result_is_taken_although_the_database_lost_that_its_agent_had_the_run() {
     };
     let part =
         json!({"type":"result","agent":"a","run":run.id,"part":0,"parts":1,"content":document.parts()[0]});
-    let actions = fleet.hear("a", &part, 1100).unwrap();
+    let actions = fleet.receive("a", &part, 1100).unwrap();
     let archived = actions.iter().any(|one| matches!(one, FleetAction::Archive { is_known: true, .. }));
     assert!(archived, "{actions:?}");
     assert_eq!(fleet.runs()[0].state, CalendarRunState::Finished);

@@ -247,7 +247,7 @@ fn what_a_silent_process_may_do_is_held_although_another_one_takes_its_place() {
         fleet.nonce += 1;
         let message = json!({"type":"report","agent":"a","session":"other","previous":[],"newest":holds,"proof":"",
             "nonce":fleet.nonce,"program":"1","holds":holds,"full":"","waiting":0,"begun":[]});
-        fleet.hear("a", &message, seconds).unwrap()
+        fleet.receive("a", &message, seconds).unwrap()
     };
     let refused = other(&mut fleet, &Value::Null, 60);
     assert!(PlayedFleet::calendar_of(&refused, "a").is_none());

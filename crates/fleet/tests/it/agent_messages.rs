@@ -98,7 +98,7 @@ fn parts_of_results_that_never_become_whole_are_bounded() {
     fleet.tick(1);
     let mut send = |n: i64, part: u32| {
         let part = json!({"type":"result","agent":"a","run":format!("unknown{n}"),"part":part,"parts":2,"content":"x".repeat(256 << 10)});
-        fleet.hear("a", &part, 2 + n).unwrap().len()
+        fleet.receive("a", &part, 2 + n).unwrap().len()
     };
     // That a part is stored is said, and a whole result that nobody can read is dropped.
     assert_eq!((0..50).map(|n| send(n, 0)).sum::<usize>(), 50, "the newest ones are always taken");
@@ -123,7 +123,7 @@ fn a_log_of_a_run_that_the_calendar_does_not_know_touches_no_other() {
         log: "{}\n".into(),
     };
     let part = json!({"type":"result","agent":"a","run":"a-run-of-somebody-else","part":0,"parts":1,"content":document.parts()[0]});
-    let actions = fleet.hear("a", &part, 2).unwrap();
+    let actions = fleet.receive("a", &part, 2).unwrap();
     // The database may have lost the run: what the archive has not is archived, and nothing else is touched.
     assert!(actions.iter().all(|a| !matches!(a, FleetAction::Archive { is_known: true, .. })), "{actions:?}");
 }
@@ -146,7 +146,7 @@ fn a_time_that_an_agent_invents_does_not_become_that_of_the_run() {
     };
     let part =
         json!({"type":"result","agent":"a","run":run.id,"part":0,"parts":1,"content":document.parts()[0]});
-    fleet.hear("a", &part, 3).unwrap();
+    fleet.receive("a", &part, 3).unwrap();
     let after = fleet.runs()[0].clone();
     assert!(
         after.ended.is_none_or(|ended| ended <= at(200)),
@@ -176,7 +176,7 @@ fn a_revoked_key_cannot_end_runs_or_archive() {
     };
     let part =
         json!({"type":"result","agent":"a","run":run.id,"part":0,"parts":1,"content":document.parts()[0]});
-    let actions = fleet.hear("a", &part, 10).unwrap();
+    let actions = fleet.receive("a", &part, 10).unwrap();
     assert!(actions.is_empty(), "{actions:?}");
     assert_eq!(fleet.runs()[0].state, CalendarRunState::Cancelled, "by its revocation");
 }
@@ -185,11 +185,11 @@ fn a_revoked_key_cannot_end_runs_or_archive() {
 fn a_report_that_is_replayed_changes_nothing() {
     let mut fleet = PlayedFleet::new(&text("1h", ""), &["a"]);
     let full = json!({"type":"report","agent":"a","session":"s-a","previous":[],"newest":null,"proof":"","nonce":1,"program":"1","holds":null,"full":"disk full","waiting":0,"begun":[]});
-    fleet.hear("a", &full, 1).unwrap();
+    fleet.receive("a", &full, 1).unwrap();
     fleet.nonce = 1;
     fleet.report("a", &Value::Null, 31).unwrap();
     assert_eq!(fleet.users.agents().unwrap()[0].note.as_str(), "");
-    fleet.hear("a", &full, 32).unwrap();
+    fleet.receive("a", &full, 32).unwrap();
     assert_eq!(
         fleet.users.agents().unwrap()[0].note.as_str(),
         "",

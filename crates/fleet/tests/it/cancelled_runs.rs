@@ -29,7 +29,7 @@ fn last_runs(campus: &mut Campus) -> BTreeMap<UnixTime, CalendarRun> {
 }
 
 /// The agent of host a says how it is.
-fn hear(campus: &mut Campus, seconds: u64) {
+fn receive(campus: &mut Campus, seconds: u64) {
     let calendar = campus.coordinator.calendar();
     calendar.write(|calendar| calendar.note_agent("a", &FleetAgentState::default(), at(seconds))).unwrap();
 }
@@ -60,7 +60,7 @@ fn assert_booked(campus: &mut Campus, times: &[UnixTime], cancelled: UnixTime) {
 fn a_host_that_is_enrolled_anew_is_measured_before_a_run_that_a_user_cancelled() {
     let (mut campus, times, cancelled) = with_cancelled(9);
     enroll_anew(&mut campus);
-    hear(&mut campus, 4);
+    receive(&mut campus, 4);
     campus.tick(4);
     assert_booked(&mut campus, &times, cancelled);
 }
@@ -87,7 +87,7 @@ fn a_run_that_a_user_cancelled_was_not_missed() {
     let (mut campus, times, cancelled) = with_cancelled(0);
     enroll_anew(&mut campus);
     // No coordinator is there for three hours.
-    hear(&mut campus, 3 * 3600);
+    receive(&mut campus, 3 * 3600);
     campus.tick(3 * 3600);
     let missed = campus.runs("often").into_iter().filter(|run| run.state == CalendarRunState::Missed);
     assert_eq!(missed.map(|run| run.due).collect::<Vec<_>>(), [times[1]]);

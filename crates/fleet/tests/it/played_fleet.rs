@@ -97,7 +97,7 @@ impl PlayedFleet {
         self.one.tick(at(seconds), &mut actions).unwrap();
         actions
     }
-    pub(crate) fn hear(
+    pub(crate) fn receive(
         &mut self,
         agent: &str,
         message: &Value,
@@ -117,7 +117,7 @@ impl PlayedFleet {
         self.nonce += 1;
         let message = json!({"type":"report","agent":agent,"session":format!("s-{agent}"),"previous":[],"newest":holds.clone(),"proof":"","nonce":self.nonce,
             "program":"1","holds":holds,"full":"","waiting":0,"begun":[]});
-        self.hear(agent, &message, seconds)
+        self.receive(agent, &message, seconds)
     }
     pub(crate) fn calendar_of(actions: &[FleetAction], agent: &str) -> Option<Value> {
         actions.iter().rev().find_map(|action| match action {

@@ -54,7 +54,7 @@ fn tell(fleet: &mut PlayedFleet, run: &CalendarRun, mbps: Option<f64>, seconds: 
         ResultDocument { state, reason: reason.into(), result, begun, ended: run.ends, log: "{}\n".into() };
     let content = &document.parts()[0];
     let part = json!({"type":"result","agent":"a","run":run.id,"part":0,"parts":1,"content":content});
-    fleet.hear("a", &part, seconds).unwrap();
+    fleet.receive("a", &part, seconds).unwrap();
 }
 
 /// The runs that are over at a time and of which nobody has told the end.
@@ -189,7 +189,7 @@ fn an_agent_that_has_no_room_for_results_raises_an_alarm() {
     let mut fleet = PlayedFleet::new(&text("12h", ""), &["a"]);
     let full = json!({"type":"report","agent":"a","session":"s-a","previous":[],"newest":null,"proof":"","nonce":1,
         "program":"1","holds":null,"full":"its disk is full","waiting":9,"begun":[]});
-    fleet.hear("a", &full, 0).unwrap();
+    fleet.receive("a", &full, 0).unwrap();
     fleet.add("a-b", ("a", "b"), 30, |one| one.alarm.alarm_failure = true);
     let told = pass(&mut fleet, 5, 60);
     let [alarm] = &told[..] else { panic!("{told:?}") };

@@ -81,7 +81,7 @@ pub(crate) struct AgentStart {
 }
 
 /// What agents want to be done in the world.
-pub(crate) enum AgentWish {
+pub(crate) enum AgentRequest {
     Start(AgentStart),
     Stop { agent: usize, run: String },
 }
@@ -275,8 +275,8 @@ impl SimulatedAgents {
     }
 
     /// Lets the time pass until `now_ms`: what arrives, and the looks of the agents.
-    pub(crate) fn advance(&mut self, now_ms: i64, rng: &mut StdRng) -> Vec<AgentWish> {
-        let mut wishes = Vec::new();
+    pub(crate) fn advance(&mut self, now_ms: i64, rng: &mut StdRng) -> Vec<AgentRequest> {
+        let mut requests = Vec::new();
         let (mut arrived, rest): (Vec<_>, Vec<_>) = std::mem::take(&mut self.flying)
             .into_iter()
             .partition(|message| !message.to_centre && message.arrives_ms <= now_ms);
@@ -292,16 +292,16 @@ impl SimulatedAgents {
                 let Some(machine) = &mut agent.machine else { continue };
                 machine.receive(&message.bytes, &reading);
                 self.note_acked(&message.bytes);
-                self.look(at, message.arrives_ms, rng, &mut wishes);
+                self.look(at, message.arrives_ms, rng, &mut requests);
             }
         }
         for at in 0..self.agents.len() {
             if self.agents[at].machine.is_none() && self.agents[at].down_until_ms <= now_ms {
                 self.start(at, now_ms, rng);
             }
-            self.look(at, now_ms, rng, &mut wishes);
+            self.look(at, now_ms, rng, &mut requests);
         }
-        wishes
+        requests
     }
 
     /// What agents hear of results that are stored for ever.
@@ -315,7 +315,7 @@ impl SimulatedAgents {
         }
     }
 
-    fn look(&mut self, at: usize, at_ms: i64, rng: &mut StdRng, wishes: &mut Vec<AgentWish>) {
+    fn look(&mut self, at: usize, at_ms: i64, rng: &mut StdRng, requests: &mut Vec<AgentRequest>) {
         let agent = &mut self.agents[at];
         let reading = agent.reading(at_ms);
         let Some(machine) = &mut agent.machine else { return };
@@ -329,7 +329,7 @@ impl SimulatedAgents {
                     let begin_within = Span::from_ns(start_by.as_ns() - reading.running.as_ns());
                     let (_, until) = calendar.unwrap();
                     let host = agent.host.clone();
-                    wishes.push(AgentWish::Start(AgentStart {
+                    requests.push(AgentRequest::Start(AgentStart {
                         agent: at,
                         host,
                         run,
@@ -339,7 +339,7 @@ impl SimulatedAgents {
                         until,
                     }));
                 }
-                AgentAction::Stop { run } => wishes.push(AgentWish::Stop { agent: at, run }),
+                AgentAction::Stop { run } => requests.push(AgentRequest::Stop { agent: at, run }),
                 _ => {}
             }
         }

@@ -17,7 +17,7 @@ use rand::{Rng, SeedableRng};
 mod invariants;
 mod misfortunes;
 
-use crate::simulated_agents::{AgentStart, AgentWish, LOOKS, SimulatedAgents};
+use crate::simulated_agents::{AgentRequest, AgentStart, LOOKS, SimulatedAgents};
 
 /// When a history begins.
 const START_MS: i64 = 1_800_000_000_000;
@@ -230,21 +230,21 @@ impl SimulatedFleet {
         }
         for look in 1..=LOOKS {
             let at_ms = self.now_ms - STEP_MS + look * STEP_MS / LOOKS;
-            self.hear_agents(at_ms);
-            for wish in self.agents.advance(at_ms, &mut self.rng) {
-                match wish {
-                    AgentWish::Start(start) => self.start_agents_run(start),
-                    AgentWish::Stop { agent, run } => {
+            self.receive_from_agents(at_ms);
+            for request in self.agents.advance(at_ms, &mut self.rng) {
+                match request {
+                    AgentRequest::Start(start) => self.start_agents_run(start),
+                    AgentRequest::Stop { agent, run } => {
                         self.stop_traffic_of(Carrier::Agent(agent), Some(&run), at_ms);
                     }
                 }
             }
-            self.listen_to_agents(at_ms);
+            self.receive_events(at_ms);
         }
     }
 
     /// The coordinators that lead, or think so, hear what agents say.
-    fn listen_to_agents(&mut self, at_ms: i64) {
+    fn receive_events(&mut self, at_ms: i64) {
         let messages = self.agents.take_for_centre(at_ms);
         for at in 0..self.coordinators.len() {
             let one = &mut self.coordinators[at];
@@ -313,7 +313,7 @@ impl SimulatedFleet {
     }
 
     /// Ends of runs reach their agents.
-    fn hear_agents(&mut self, at_ms: i64) {
+    fn receive_from_agents(&mut self, at_ms: i64) {
         for flow in 0..self.wire.len() {
             let one = &mut self.wire[flow];
             let Carrier::Agent(agent) = one.carrier else { continue };
@@ -370,7 +370,7 @@ impl SimulatedFleet {
     /// One look of a coordinator at its calendar, as the service does it.
     fn turn(&mut self, at: usize) {
         let now = UnixTime::from_ms(self.now_ms + self.coordinators[at].skew_ms);
-        self.hear_ends(at);
+        self.receive_ends(at);
         if self.coordinators[at].cut_until_ms > self.now_ms {
             // Without a calendar, only what is over is stopped.
             for flow in 0..self.wire.len() {
@@ -447,7 +447,7 @@ impl SimulatedFleet {
     }
 
     /// Ends of runs reach the coordinator that started them.
-    fn hear_ends(&mut self, at: usize) {
+    fn receive_ends(&mut self, at: usize) {
         for flow in 0..self.wire.len() {
             let one = &mut self.wire[flow];
             if one.carrier != Carrier::Coordinator(at) || one.told || one.ends_ms > self.now_ms {

@@ -63,11 +63,11 @@ impl TestLab {
         Self { run: tempfile::tempdir().unwrap(), lab, privilege }
     }
 
-    fn lay(&self) -> Result<LabResources, LabResourceError> {
-        self.lay_with(&topology())
+    fn create(&self) -> Result<LabResources, LabResourceError> {
+        self.create_with(&topology())
     }
 
-    fn lay_with(&self, topology: &Topology) -> Result<LabResources, LabResourceError> {
+    fn create_with(&self, topology: &Topology) -> Result<LabResources, LabResourceError> {
         let site = Site { run_dir: self.run.path().to_owned(), privilege: self.privilege };
         LabResources::create(topology, &self.lab, &site)
     }
@@ -179,7 +179,7 @@ fn hosts_are_as_the_topology_says() {
     let turn = LabTestTurn::take();
     let bench = TestLab::new("as", Privilege::Root);
     let allowed = System::now(&turn).allowed;
-    let resources = bench.lay().unwrap();
+    let resources = bench.create().unwrap();
     assert_eq!(System::now(&turn).allowed, allowed, "extended for a moment only");
     assert_eq!(resources.notes, [] as [&str; 0]);
     assert_eq!(switch_pid(bench.run.path(), &bench.lab), Some(std::process::id()));
@@ -231,16 +231,16 @@ fn nothing_is_left_of_a_lab_that_was_removed_or_whose_switch_is_gone() {
     let before = System::now(&turn);
     for privilege in [Privilege::Root, Privilege::UserNamespace] {
         let bench = TestLab::new("left", privilege);
-        let resources = bench.lay().unwrap();
+        let resources = bench.create().unwrap();
         let mut child = start(&resources.hosts[1].netns);
         fs::write(resources.folder().join("control"), "").unwrap();
-        assert!(matches!(bench.lay(), Err(LabResourceError::Running(_))));
+        assert!(matches!(bench.create(), Err(LabResourceError::Running(_))));
         assert_eq!(resources.remove().unwrap(), [] as [&str; 0]);
         assert_eq!(child.wait().unwrap().signal(), Some(15), "programs in it are ended");
         assert_eq!(fs::read_dir(bench.run.path().join("labs")).unwrap().count(), 0);
         assert_eq!(System::now(&turn), before);
 
-        let resources = bench.lay().unwrap();
+        let resources = bench.create().unwrap();
         let mut child = start(&resources.hosts[0].netns);
         drop(resources);
         assert_eq!(bench.sweep(), 1, "{privilege:?}");
@@ -248,8 +248,8 @@ fn nothing_is_left_of_a_lab_that_was_removed_or_whose_switch_is_gone() {
         assert_eq!(bench.sweep(), 0, "once");
         assert_eq!(System::now(&turn), before);
         // A killed lab does not prevent a new one of the same name.
-        drop(bench.lay().unwrap());
-        bench.lay().unwrap().remove().unwrap();
+        drop(bench.create().unwrap());
+        bench.create().unwrap().remove().unwrap();
         assert_eq!(System::now(&turn), before);
     }
 }
@@ -345,7 +345,7 @@ fn a_taken_name_is_an_error_and_what_is_behind_it_is_never_touched() {
             fs::write(netns::path_of(&name).unwrap(), "").unwrap();
         }
         let before = System::now(&turn);
-        let error = bench.lay().unwrap_err();
+        let error = bench.create().unwrap_err();
         assert!(error.to_string().contains(&format!("ip netns delete {name}")), "{error}");
         assert_eq!(System::now(&turn), before, "all of ours is gone, all of theirs is there");
         assert!(inhabitant.try_wait().unwrap().is_none());
@@ -361,7 +361,7 @@ fn a_namespace_without_our_token_is_left_alone_and_reported() {
     let _turn = LabTestTurn::take();
     for alias in [None, Some("linerate of another day")] {
         let bench = TestLab::new("token", Privilege::Root);
-        drop(bench.lay().unwrap());
+        drop(bench.create().unwrap());
         // Another process has removed this lab's namespace and created one of the same name.
         let name = bench.lab.netns("a");
         netns::unpin(&name).unwrap();
@@ -466,14 +466,14 @@ fn what_a_host_cannot_have_is_named_and_nothing_is_left() {
     let bench = TestLab::new("cannot", Privilege::Root);
     let mut wrong = topology();
     wrong.hosts[1].congestion = Some("nosuch".to_owned());
-    let error = bench.lay_with(&wrong).unwrap_err().to_string();
+    let error = bench.create_with(&wrong).unwrap_err().to_string();
     assert!(
         error.contains("host \"b\"") && error.contains("\"nosuch\"") && error.contains("reno"),
         "{error}"
     );
     let mut wrong = topology();
     wrong.hosts[0].sysctl.insert("ipv4.tcp_window_scaling".to_owned(), "wide".to_owned());
-    let error = bench.lay_with(&wrong).unwrap_err().to_string();
+    let error = bench.create_with(&wrong).unwrap_err().to_string();
     assert!(error.contains("the setting net.ipv4.tcp_window_scaling = wide is not"), "{error}");
     assert_eq!(System::now(&turn), before);
     assert_eq!(fs::read_dir(bench.run.path().join("labs")).unwrap().count(), 0);
@@ -484,7 +484,7 @@ fn what_a_host_cannot_have_is_named_and_nothing_is_left() {
 fn a_restricted_congestion_control_is_a_note_where_the_system_is_not_ours_to_change() {
     let _turn = LabTestTurn::take();
     let bench = TestLab::new("note", Privilege::UserNamespace);
-    let resources = bench.lay().unwrap();
+    let resources = bench.create().unwrap();
     assert_eq!(resources.notes.len(), 2, "{:?}", resources.notes);
     assert!(
         resources.notes[0].contains("the congestion control cubic could not become the default of host a"),

@@ -18,7 +18,7 @@ pub struct Exchange {
     /// Number of repeats.
     pub repeats: u32,
     /// Time limit for the whole exchange.
-    pub patience: Span,
+    pub timeout: Span,
     /// The first bytes of a message; the rest is 0.
     pub head: Vec<u8>,
     /// Write every message from a different part of a large pool, so no cache holds it.

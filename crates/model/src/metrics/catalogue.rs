@@ -177,7 +177,7 @@ mod tests {
     fn names_are_unique_dotted_and_defined() {
         let mut seen = BTreeSet::new();
         for entry in CATALOGUE.iter().flat_map(|entries| entries.iter()) {
-            assert!(seen.insert(entry.name), "{} stands twice", entry.name);
+            assert!(seen.insert(entry.name), "{} occurs twice", entry.name);
             assert!(entry.name.contains('.') && entry.name == entry.name.to_lowercase(), "{}", entry.name);
             assert!(entry.doc.trim().len() > 20 && !entry.source.is_empty(), "{}", entry.name);
         }

@@ -52,7 +52,7 @@ struct BufferFlow<'r> {
     flow: &'r Flow,
     direction: Direction,
     measured: FlowRecord,
-    passage: Option<QueueObservation>,
+    queue: Option<QueueObservation>,
     known: Option<BufferResult>,
     /// Goodput that other traffic leaves of the line; absent if the rate of the other traffic is not fixed.
     expected_bps: Option<f64>,
@@ -80,11 +80,11 @@ impl<'r> BufferFlow<'r> {
             QueueObservation::of(run, flow)
         };
         let others: Vec<QueueObservation> = cross_runs().filter_map(of).collect();
-        let passage = QueueObservation::of(run, measured);
-        let known = passage.as_ref().and_then(|one| one.known(&others.iter().collect::<Vec<_>>()));
+        let queue = QueueObservation::of(run, measured);
+        let known = queue.as_ref().and_then(|one| one.known(&others.iter().collect::<Vec<_>>()));
         let taken: Option<f64> = cross_runs().map(|run| wire_rate_bps(run, direction)).sum();
-        let expected_bps = passage.as_ref().zip(taken).and_then(|(passage, taken)| {
-            let line = passage.line();
+        let expected_bps = queue.as_ref().zip(taken).and_then(|(queue, taken)| {
+            let line = queue.line();
             (taken < line.drain_bps).then(|| line.alone_bps * (1.0 - taken / line.drain_bps))
         });
         let mut label = point_label(record, point);
@@ -93,7 +93,7 @@ impl<'r> BufferFlow<'r> {
         }
         let others = others.iter().map(QueueObservation::share).sum();
         let measured = measured.clone();
-        Self { record, point, label, flow, direction, measured, passage, known, expected_bps, others }
+        Self { record, point, label, flow, direction, measured, queue, known, expected_bps, others }
     }
 
     fn summary(&self, quantity: &str) -> Option<&'r PointSummary> {
@@ -176,7 +176,7 @@ fn estimates(record: &PlanRecord, views: &[BufferFlow<'_>]) -> Option<MethodTabl
     let searched = record.start.as_ref().is_some_and(|start| start.search.is_some());
     let row = |view: &BufferFlow<'_>| {
         let buffer = buffer_cell(view, searched);
-        let drain = view.passage.as_ref().map(|passage| passage.line().drain_bps);
+        let drain = view.queue.as_ref().map(|queue| queue.line().drain_bps);
         let as_time = |bytes: Option<f64>| Some(bytes? * 8.0 / drain? * 1e9);
         let delay = MethodCell {
             value: as_time(buffer.value),
@@ -299,7 +299,7 @@ fn notes(views: &[BufferFlow<'_>], searched: bool) -> Vec<String> {
 /// Recommended sizes for the path.
 fn sizes(views: &[BufferFlow<'_>]) -> Option<MethodTable> {
     let path = |view: &BufferFlow<'_>| {
-        let path = view.passage.as_ref()?.path()?;
+        let path = view.queue.as_ref()?.path()?;
         Some((path.drain_bps, path.base_rtt_s, f64::from(view.measured.plan.streams)))
     };
     // The path is the same for the whole plan: buffers do not change its rate and its smallest RTT.

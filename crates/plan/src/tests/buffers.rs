@@ -37,7 +37,7 @@ fn latency(phase: ProbePhase, intervals: Vec<LatencyInterval>) -> LatencyReport 
 }
 
 /// Probes in intervals of 0.1 s from the start of the run, with these round trips, us.
-fn course(rtt_us: &[u64]) -> Vec<LatencyInterval> {
+fn intervals(rtt_us: &[u64]) -> Vec<LatencyInterval> {
     let interval = |(at, rtt): (u64, &u64)| LatencyInterval {
         start_ns: Timestamp::from_ns(at * 100 * MS),
         end_ns: Timestamp::from_ns((at + 1) * 100 * MS),
@@ -55,7 +55,7 @@ struct BufferRun {
     spec: TestSpec,
     transport: Transport,
     samples: Vec<(Side, bool, Readings)>,
-    course: Vec<u64>,
+    intervals: Vec<u64>,
     sender: Tally,
     receiver: Tally,
 }
@@ -71,7 +71,7 @@ impl BufferRun {
             spec,
             transport: Transport::Udp,
             samples: Vec::new(),
-            course: Vec::new(),
+            intervals: Vec::new(),
             sender: tally(offered),
             receiver: Tally { udp: Some(udp), ..tally(received) },
         }
@@ -105,7 +105,7 @@ impl BufferRun {
             retransmits: None,
         };
         let ceiling = Ceiling { limit: Limit::Link, bitrate_bps: 9.9e9, because: "".into(), slack_bps: 0.0 };
-        let loaded = latency(ProbePhase::Loaded, course(&self.course));
+        let loaded = latency(ProbePhase::Loaded, intervals(&self.intervals));
         let steady = Steady { ramp_ns: Span::ZERO, bitrate: self.receiver.bitrate, half_width: None };
         let mut bodies = vec![
             Body::RunStarted(Box::new(start)),
@@ -159,8 +159,8 @@ fn long_flow(full_us: u64, load: f64) -> BufferRun {
     run.spec.traffic.udp = false;
     run.transport = Transport::Tcp;
     run.samples = (0..20).map(sample).collect();
-    run.course = vec![50_500; 20];
-    run.course[2] = full_us;
+    run.intervals = vec![50_500; 20];
+    run.intervals[2] = full_us;
     run
 }
 
@@ -341,7 +341,7 @@ fn a_step_of_load_shows_the_buffer_as_a_plateau() {
         (Side::Receiver, false, readings)
     };
     step.samples = (0..20).map(sample).collect();
-    step.course = (0..20).map(|at: u64| 50_000 + (at * 10_000 + 5_000).min(40_000)).collect();
+    step.intervals = (0..20).map(|at: u64| 50_000 + (at * 10_000 + 5_000).min(40_000)).collect();
     let (_, tables) = carry_out(&plan, &[[step, BufferRun::udp(1.98e9, 1.98e9, 0)]]);
     near(cell(&tables[0], 0, "buffer"), 50e6);
     assert_eq!(cell(&tables[0], 0, "method").text.as_deref(), Some("C: step of load"));

@@ -125,7 +125,7 @@ mod tests {
         //   <(head -c 16 /dev/zero | tr '\0' '\42') | openssl dgst -sha256 -hmac 'a token of 18 char'
         let proof = token("a token of 18 char").proof_of_coordinator(&NONCES).unwrap();
         assert_eq!(proof, "32e15bdcbd4b9780d5e792b1e73a2bf928a74864a3501ab948cea85aed7d6355");
-        // The same with <(head -c 32 /dev/zero | tr '\0' '\63') behind the others.
+        // The same with <(head -c 32 /dev/zero | tr '\0' '\63') after the others.
         let encrypted = Nonces { channel: Some([0x33; 32]), ..NONCES };
         let proof = token("a token of 18 char").proof_of_coordinator(&encrypted).unwrap();
         assert_eq!(proof, "fb34530749893221b0386c7745aecde55ad66a5dbaa4ece86e68e1910eec0f5a");

@@ -91,7 +91,7 @@ fn reopened<T: DeserializeOwned + std::fmt::Debug>(
     opened.map(|message| format!("{message:?}"))
 }
 
-/// A calendar with so many specifications and runs.
+/// A calendar with these numbers of specifications and runs.
 fn calendar(specs: usize, runs: usize) -> serde_json::Value {
     let run = serde_json::json!({"id": "r", "schedule": "s\u{1b}[2J", "to": "b\r\n", "address": "\u{9b}b",
         "test_address": "\u{202e}", "port": 1, "spec": 0, "starts": 1, "ends": 2});

@@ -289,7 +289,7 @@ impl ClientSession {
         self.link.begin_step(
             now,
             "waiting for the server's count of a trial",
-            trial.patience_ns + ANSWER_TIMEOUT,
+            trial.timeout_ns + ANSWER_TIMEOUT,
         );
         Ok(())
     }

@@ -226,7 +226,7 @@ fn a_plan_has_the_tables_of_its_method_with_their_intervals_and_notes() {
     ];
     let places: Vec<usize> = order.iter().map(|text| position(&page, text)).collect();
     assert!(places.is_sorted(), "{places:?}");
-    assert!(!page.contains("never measured"), "a column in which nothing stands is left out");
+    assert!(!page.contains("never measured"), "an empty column is left out");
 }
 
 #[test]

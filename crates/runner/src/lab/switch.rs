@@ -110,8 +110,8 @@ fn with_causes(error: &dyn std::error::Error) -> String {
 }
 
 /// Whether the message could be written.
-fn send_status(news: &SwitchStatus) -> bool {
-    let Ok(line) = serde_json::to_string(news) else { return false };
+fn send_status(status: &SwitchStatus) -> bool {
+    let Ok(line) = serde_json::to_string(status) else { return false };
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}").and_then(|()| out.flush()).is_ok()
 }

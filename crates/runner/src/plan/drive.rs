@@ -200,15 +200,15 @@ impl Drive<'_, '_> {
     /// Carries out what remains. Returns only errors from before the start of the log; later ones are in the log.
     fn carry_out(&mut self, log: &mut PlanLog<'_>) -> Result<(), PlanRunError> {
         let task = self.scheduler.next_task()?;
-        let mut doubts = Vec::new();
+        let mut caveats = Vec::new();
         if let Some(first) = &task {
             self.make_ready(&first.point)?;
-            doubts = self.check()?;
+            caveats = self.check()?;
             self.sets_hosts = self.check_settings()?;
         }
         self.prepared.note_start(log)?;
         self.scheduler.corrections().into_iter().for_each(|body| log.note(body));
-        for (kind, text) in doubts {
+        for (kind, text) in caveats {
             let caveat = Caveat { kind, text: text.into() };
             log.note(Body::Caveat { flow: None, caveat: caveat.clone() });
             self.observer.notice(&PlanNotice::Caveat(caveat));
@@ -359,7 +359,7 @@ impl Drive<'_, '_> {
         if !troubles.is_empty() {
             return Err(PlanRunError::Hosts(troubles));
         }
-        let mut doubts = Vec::new();
+        let mut caveats = Vec::new();
         for (state, name) in coordinator.host_states().iter().zip(&self.names) {
             let Some(state) = state else { continue };
             if state.host.linerate != env!("CARGO_PKG_VERSION") {
@@ -368,7 +368,7 @@ impl Drive<'_, '_> {
                     "{name} has linerate {theirs}, but this is {ours}; install the same version on \
                              all hosts"
                 );
-                doubts.push((CaveatKind::ConcurrentRun, text));
+                caveats.push((CaveatKind::ConcurrentRun, text));
             }
             if state.offset_error > COARSE_CLOCK {
                 let text = format!(
@@ -376,10 +376,10 @@ impl Drive<'_, '_> {
                      others by that much",
                     state.offset_error
                 );
-                doubts.push((CaveatKind::OffsetUncertain, text));
+                caveats.push((CaveatKind::OffsetUncertain, text));
             }
         }
-        Ok(doubts)
+        Ok(caveats)
     }
 
     /// Restores settings, disconnects and removes the emulated network.

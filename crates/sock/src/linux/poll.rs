@@ -292,39 +292,39 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_bell_wakes_the_poller_with_its_token_until_it_is_cleared() {
-        let (poller, bell) = (Poller::new().unwrap(), EventFd::new().unwrap());
+    fn an_event_wakes_the_poller_with_its_token_until_it_is_cleared() {
+        let (poller, event) = (Poller::new().unwrap(), EventFd::new().unwrap());
         let mut events = Events::with_capacity(4);
-        poller.add(&bell, 77, Interest::READ).unwrap();
+        poller.add(&event, 77, Interest::READ).unwrap();
         assert_eq!(poller.wait(&mut events, Mono(0)).unwrap(), 0);
-        bell.wake();
-        bell.wake();
+        event.wake();
+        event.wake();
         assert_eq!(poller.wait(&mut events, Mono::FAR).unwrap(), 1);
         let ready: Vec<Ready> = events.iter().collect();
         assert_eq!((ready[0].token, ready[0].read, ready[0].error), (77, true, false));
         assert_eq!(poller.wait(&mut events, Mono(0)).unwrap(), 1, "level-triggered");
-        assert!(bell.clear());
-        assert!(!bell.clear());
+        assert!(event.clear());
+        assert!(!event.clear());
         assert_eq!(poller.wait(&mut events, Mono(0)).unwrap(), 0);
-        poller.remove(&bell).unwrap();
-        bell.wake();
+        poller.remove(&event).unwrap();
+        event.wake();
         assert_eq!(poller.wait(&mut events, Mono(0)).unwrap(), 0);
     }
 
     #[test]
     fn a_poller_waits_for_another_one() {
-        let (outer, inner, bell) = (Poller::new().unwrap(), Poller::new().unwrap(), EventFd::new().unwrap());
+        let (outer, inner, event) = (Poller::new().unwrap(), Poller::new().unwrap(), EventFd::new().unwrap());
         let mut events = Events::with_capacity(4);
-        inner.add(&bell, 1, Interest::READ).unwrap();
+        inner.add(&event, 1, Interest::READ).unwrap();
         outer.add_poller(&inner, 2).unwrap();
         assert_eq!(outer.wait(&mut events, Mono(0)).unwrap(), 0);
-        bell.wake();
+        event.wake();
         assert_eq!(outer.wait(&mut events, Mono::FAR).unwrap(), 1);
         assert_eq!(events.iter().next().unwrap().token, 2);
-        assert!(bell.clear());
+        assert!(event.clear());
         assert_eq!(outer.wait(&mut events, Mono(0)).unwrap(), 0);
         // A descriptor that was ready when it was added is reported as well.
-        bell.wake();
+        event.wake();
         outer.remove_poller(&inner).unwrap();
         outer.add_poller(&inner, 3).unwrap();
         assert_eq!(outer.wait(&mut events, Mono::FAR).unwrap(), 1);
@@ -332,24 +332,24 @@ mod tests {
 
     #[test]
     fn waiting_ends_at_the_deadline_and_not_before() {
-        let bell = EventFd::new().unwrap();
+        let event = EventFd::new().unwrap();
         let deadline = now() + Duration::from_millis(2);
-        assert!(!wait_for(&bell, Interest::READ, deadline).unwrap());
+        assert!(!wait_for(&event, Interest::READ, deadline).unwrap());
         assert!(deadline.has_passed());
-        assert!(wait_for(&bell, Interest::WRITE, Mono::FAR).unwrap());
+        assert!(wait_for(&event, Interest::WRITE, Mono::FAR).unwrap());
     }
 
     #[test]
-    fn either_precise_wait_ends_at_the_deadline_by_a_bell_or_at_once() {
+    fn either_precise_wait_ends_at_the_deadline_by_an_event_or_at_once() {
         for wait in [Poller::wait_ns, Poller::wait_by_poll] {
-            let (poller, bell) = (Poller::new().unwrap(), EventFd::new().unwrap());
+            let (poller, event) = (Poller::new().unwrap(), EventFd::new().unwrap());
             let mut events = Events::with_capacity(4);
-            poller.add(&bell, 5, Interest::READ).unwrap();
+            poller.add(&event, 5, Interest::READ).unwrap();
             let deadline = now() + Duration::from_micros(300);
             assert_eq!(wait(&poller, &mut events, deadline).unwrap(), 0);
             assert!(deadline.has_passed());
             assert_eq!(wait(&poller, &mut events, Mono(0)).unwrap(), 0);
-            bell.wake();
+            event.wake();
             assert_eq!(wait(&poller, &mut events, Mono::FAR).unwrap(), 1);
             assert_eq!(events.iter().next().unwrap().token, 5);
         }

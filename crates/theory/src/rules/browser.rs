@@ -44,7 +44,7 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         .finish()
 }
 
-/// Whether a queue stands on the path. Probes of another connection tell it from a browser that reads late: the
+/// Whether there is a standing queue on the path. Probes of another connection tell it from a browser that reads late: the
 /// flow's own round trips then include the wait for the reader. Without probes, a receive window that closes does.
 fn queue_stands(evidence: &Evidence) -> bool {
     match (evidence.rtt.loaded_p50_s, evidence.rtt.idle_p50_s) {

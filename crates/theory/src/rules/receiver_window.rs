@@ -274,6 +274,6 @@ mod tests {
         evidence.windows.offered_max_bytes = Some(3e6);
         evidence.windows.offered_median_bytes = Some(3e6);
         evidence.windows.offered_min_bytes = Some(3e6);
-        assert_eq!(rule(&evidence), None, "a large window beside a full core");
+        assert_eq!(rule(&evidence), None, "a large window and a full core");
     }
 }

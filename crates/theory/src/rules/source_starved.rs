@@ -108,7 +108,7 @@ mod tests {
         let mut shaped = crate::rules::examples::shaped(1e9);
         shaped.tcp.app_limited_share = Some(0.87);
         shaped.tcp.not_sent_bytes = Some(0.0);
-        assert_eq!(crate::diagnose(&shaped).primary.rule, Rule::Shaper, "a queue of 50 ms stands");
+        assert_eq!(crate::diagnose(&shaped).primary.rule, Rule::Shaper, "a queue of 50 ms stays");
     }
 
     #[test]

@@ -116,7 +116,7 @@ fn lost_sent_and_their_ratio_agree() {
         worst(&judge(&test_of(vec![line(&figures)]), &Context { udp: true, ..Context::default() }))
     };
     assert_eq!(judged(50.0, 0.05), Verdict::Possible);
-    assert_eq!(judged(50.0, 50.0 / 1050.0), Verdict::Possible, "lost ones counted beside the others");
+    assert_eq!(judged(50.0, 50.0 / 1050.0), Verdict::Possible, "lost ones counted with the others");
     assert_eq!(judged(50.0, 0.06), Verdict::Impossible);
     assert_eq!(judged(1001.0, 1.0), Verdict::Impossible);
 }

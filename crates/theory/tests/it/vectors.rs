@@ -65,7 +65,7 @@ fn table() -> BTreeMap<&'static str, Compute> {
     let rows = chapters.concat();
     let count = rows.len();
     let table: BTreeMap<_, _> = rows.into_iter().collect();
-    assert_eq!(table.len(), count, "a formula text stands in the table twice");
+    assert_eq!(table.len(), count, "a formula text is in the table twice");
     table
 }
 

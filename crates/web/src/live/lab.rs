@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Frames that a new viewer sees of the time before: one minute.
-const MAX_COURSE: usize = 120;
+const MAX_HISTORY: usize = 120;
 /// Time between two of them.
 const STEP_NS: u64 = 500_000_000;
 
@@ -36,7 +36,7 @@ pub(crate) struct LabSnapshot {
     /// What its ports do now.
     frame: LabFrame,
     /// Their queues in the last minute.
-    course: LabCourse,
+    history: LabQueueHistory,
 }
 
 /// What carries the packets of a lab.
@@ -143,7 +143,7 @@ struct LabSwitchFrame {
 
 /// The queues of the ports until now, for lines of a chart.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
-pub(crate) struct LabCourse {
+pub(crate) struct LabQueueHistory {
     /// Times since the start of the lab, the oldest first.
     at_ns: Vec<u64>,
     /// Of each port in the order of the frame, the most bytes that waited about each of these times.
@@ -154,16 +154,16 @@ pub(crate) struct LabCourse {
 #[derive(Debug)]
 pub(crate) struct LabState {
     snapshot: LabSnapshot,
-    course: VecDeque<(u64, Vec<u64>)>,
+    history: VecDeque<(u64, Vec<u64>)>,
 }
 
 impl LabState {
     /// The first answer of a lab, and what its switch remembers.
     pub(crate) fn new(status: &Status, history: Option<(Mono, &PortHistory)>) -> Self {
         let snapshot = describe(status);
-        let course =
+        let history =
             history.and_then(|(now, history)| earlier(&snapshot, status, now, history)).unwrap_or_default();
-        Self { snapshot, course }
+        Self { snapshot, history }
     }
 
     /// A further answer; true if more has changed than a frame has.
@@ -173,13 +173,13 @@ impl LabState {
         let has_changed = is_other || !self.snapshot.is_same_network(&next);
         // It was started again under this name, perhaps with other ports.
         if is_other || next.frame.ports.len() != self.snapshot.frame.ports.len() {
-            self.course.clear();
+            self.history.clear();
         }
         if let Some(at) = next.frame.up_ns {
-            if self.course.len() >= MAX_COURSE {
-                self.course.pop_front();
+            if self.history.len() >= MAX_HISTORY {
+                self.history.pop_front();
             }
-            self.course.push_back((at, next.frame.ports.iter().map(|port| port.queue_max_bytes).collect()));
+            self.history.push_back((at, next.frame.ports.iter().map(|port| port.queue_max_bytes).collect()));
         }
         self.snapshot = next;
         has_changed
@@ -190,20 +190,23 @@ impl LabState {
     }
 
     pub(crate) fn snapshot(&self) -> LabSnapshot {
-        let of_port = |port: usize| self.course.iter().map(|(_, queues)| queues[port]).collect();
-        let course = LabCourse {
-            at_ns: self.course.iter().map(|(at, _)| *at).collect(),
+        let of_port = |port: usize| self.history.iter().map(|(_, queues)| queues[port]).collect();
+        let history = LabQueueHistory {
+            at_ns: self.history.iter().map(|(at, _)| *at).collect(),
             queue_max_bytes: (0..self.snapshot.frame.ports.len()).map(of_port).collect(),
         };
-        LabSnapshot { course, ..self.snapshot.clone() }
+        LabSnapshot { history, ..self.snapshot.clone() }
     }
 }
 
 impl LabSnapshot {
     /// Whether everything is as before but for what its ports do.
     fn is_same_network(&self, other: &Self) -> bool {
-        let of =
-            |lab: &Self| Self { frame: other.frame.clone(), course: LabCourse::default(), ..lab.clone() };
+        let of = |lab: &Self| Self {
+            frame: other.frame.clone(),
+            history: LabQueueHistory::default(),
+            ..lab.clone()
+        };
         of(self) == of(other)
     }
 }
@@ -236,7 +239,7 @@ fn describe(status: &Status) -> LabSnapshot {
         links: status.links.iter().map(link).collect(),
         notes: status.notes.clone(),
         frame: frame(status),
-        course: LabCourse::default(),
+        history: LabQueueHistory::default(),
     }
 }
 
@@ -279,20 +282,20 @@ fn earlier(
     if !names.iter().all(is_clear) {
         return None;
     }
-    let mut bins: Vec<Vec<u64>> = vec![vec![0; names.len()]; MAX_COURSE];
+    let mut bins: Vec<Vec<u64>> = vec![vec![0; names.len()]; MAX_HISTORY];
     let began = now.as_ns().saturating_sub(up_ns);
     for (port, name) in names.iter().enumerate() {
         // Ports without traffic are not in it.
         let Some(series) = history.ports.iter().find(|series| series.name == *name) else { continue };
         for interval in series.intervals.iter().filter(|interval| interval.end_ns > began) {
             let steps_ago = (now.as_ns().saturating_sub(interval.end_ns) / STEP_NS) as usize;
-            if let Some(bin) = MAX_COURSE.checked_sub(1 + steps_ago) {
+            if let Some(bin) = MAX_HISTORY.checked_sub(1 + steps_ago) {
                 bins[bin][port] = bins[bin][port].max(interval.queue_max_bytes);
             }
         }
     }
-    let steps = (MAX_COURSE as u64).min(up_ns / STEP_NS) as usize;
-    let first = MAX_COURSE - steps;
-    let at = |bin: usize| up_ns.saturating_sub((MAX_COURSE - 1 - bin) as u64 * STEP_NS);
+    let steps = (MAX_HISTORY as u64).min(up_ns / STEP_NS) as usize;
+    let first = MAX_HISTORY - steps;
+    let at = |bin: usize| up_ns.saturating_sub((MAX_HISTORY - 1 - bin) as u64 * STEP_NS);
     Some(bins.into_iter().enumerate().skip(first).map(|(bin, queues)| (at(bin), queues)).collect())
 }

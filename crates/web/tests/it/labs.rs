@@ -44,7 +44,7 @@ impl FakeLab {
                 let mut line = String::new();
                 BufReader::new(&stream).read_line(&mut line).unwrap();
                 let answer = match serde_json::from_str(&line).unwrap() {
-                    Ask::Witness { to_ns, .. } => Answer::Witness(history(to_ns)),
+                    Ask::PortHistory { to_ns, .. } => Answer::PortHistory(history(to_ns)),
                     _ => {
                         count.fetch_add(1, Ordering::Relaxed);
                         Answer::Status(Box::new(shown.lock().unwrap().clone()))
@@ -167,8 +167,8 @@ fn the_queues_of_the_last_minute_are_where_they_were() {
     let lab = FakeLab::up();
     let site = site(&lab, Access::default());
     let found = site.get("/api/v1/labs/pair").json();
-    let course = |key: &str| found["course"][key].as_array().unwrap().clone();
-    let (at, queues) = (course("at_ns"), course("queue_max_bytes"));
+    let history = |key: &str| found["history"][key].as_array().unwrap().clone();
+    let (at, queues) = (history("at_ns"), history("queue_max_bytes"));
     assert_eq!((at.len(), queues.len()), (120, 4), "{found}");
     let busy: Vec<(u64, u64)> = std::iter::zip(&at, queues[3].as_array().unwrap())
         .map(|(at, queue)| (at.as_u64().unwrap(), queue.as_u64().unwrap()))
@@ -229,16 +229,16 @@ fn a_lab_that_is_started_again_under_its_name_begins_a_new_course() {
     let lab = FakeLab::up();
     let site = site(&lab, Access::default());
     let mut viewer = site.stream("/api/v1/labs/pair/live");
-    assert_eq!(viewer.next().1["course"]["at_ns"].as_array().unwrap().len(), 120);
+    assert_eq!(viewer.next().1["history"]["at_ns"].as_array().unwrap().len(), 120);
     lab.now(|status| {
         status.up_ns = Some(SECOND);
         status.ports.truncate(2);
         status.links.truncate(1);
     });
     let fresh = until(&mut viewer, |kind, _| kind == "snapshot");
-    let at = fresh["course"]["at_ns"].as_array().unwrap();
+    let at = fresh["history"]["at_ns"].as_array().unwrap();
     assert!(!at.is_empty() && at.iter().all(|at| *at == SECOND), "{fresh}");
-    assert_eq!(fresh["course"]["queue_max_bytes"].as_array().unwrap().len(), 2, "{fresh}");
+    assert_eq!(fresh["history"]["queue_max_bytes"].as_array().unwrap().len(), 2, "{fresh}");
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn a_lab_of_the_kernel_is_shown_without_counts() {
     let site = site(&lab, Access::default());
     let found = site.get("/api/v1/labs/pair").json();
     assert_eq!((&found["backend"], &found["frame"]), (&json!("kernel"), &json!({ "ports": [] })));
-    assert_eq!(found["course"], json!({ "at_ns": [], "queue_max_bytes": [] }));
+    assert_eq!(found["history"], json!({ "at_ns": [], "queue_max_bytes": [] }));
 }
 
 #[test]

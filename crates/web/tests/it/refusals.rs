@@ -189,7 +189,7 @@ fn a_test_of_this_hosts_own_server_does_not_wait_for_itself() {
         site.server
     );
     let other = body.replace(&site.server.to_string(), "this host");
-    // Others wait behind it, and before one that comes later.
+    // Others wait after it, and before one that comes later.
     let ids = [&body, &other, &body, &other].map(|body| site.start_run(body));
     for id in ids {
         assert_eq!(site.ended(&id)["result"]["run"]["outcome"], "completed");

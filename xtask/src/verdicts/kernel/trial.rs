@@ -27,7 +27,7 @@ pub(super) struct KernelTrialContext {
     pub(super) folder: PathBuf,
     /// Folder for result documents and counters, if they are kept.
     pub(super) keep: Option<PathBuf>,
-    pub(super) keeper: Processes,
+    pub(super) processes: Processes,
 }
 
 impl KernelTrialContext {
@@ -69,7 +69,7 @@ impl KernelTrialContext {
         host: PathHost,
         words: &[String],
     ) -> Result<ChildProcess, String> {
-        ChildProcess::start(&self.keeper, &[&network.on(host)[..], words].concat())
+        ChildProcess::start(&self.processes, &[&network.on(host)[..], words].concat())
     }
 
     fn linerate(&self, worker: usize, words: &[&str]) -> Vec<String> {
@@ -132,7 +132,7 @@ impl KernelTrialContext {
         there.find_line(CLIENT_TIMEOUT, |line| line.contains("listening").then_some(()))?;
         let head = ["iperf3", "-c", address, "-t", "60", "--forceflush"];
         let here = self.start(network, client, &words(&[&head[..], args].concat()))?;
-        self.keeper.wait(NEIGHBOUR_LEAD)?;
+        self.processes.wait(NEIGHBOUR_LEAD)?;
         Ok([there, here])
     }
 

@@ -132,8 +132,8 @@ fn a_full_port_drops_at_the_configured_byte() {
         assert!(count(&port, "dropped_queue") > 0, "{port}");
         let fits = buffer - frame + 1..=buffer;
         assert!(fits.contains(&count(&port, "peak_bytes")), "{port}");
-        let witness = ports_seen(&document, "s>b");
-        assert!(fits.contains(&count(witness, "queue_max_bytes")), "{witness}");
+        let port = ports_seen(&document, "s>b");
+        assert!(fits.contains(&count(port, "queue_max_bytes")), "{port}");
         assert_eq!(lab.port("a>s")["dropped"], 0);
     });
 }

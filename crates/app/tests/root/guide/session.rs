@@ -11,7 +11,7 @@ use super::page::{GuideBlock, GuideCommand, GuidePage, OutputRule, Preparation};
 use crate::support::pause;
 
 /// Time for a command that stays to print what the page shows.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Time for a run that has ended to be archived on a busy machine.
 const ARCHIVED_WITHIN: Duration = Duration::from_secs(10);
@@ -138,7 +138,7 @@ impl PageSession {
         let stays = block.rules.stays.as_ref().filter(|(_, words)| text.starts_with(words));
         if let Some((port, _)) = stays {
             self.hosts.start(host, &text, *port);
-            let deadline = clock::now() + PATIENCE;
+            let deadline = clock::now() + TIMEOUT;
             let wanted = if compare { shown } else { &[] };
             loop {
                 let printed = self.lines(&self.hosts.printed(host));

@@ -22,7 +22,7 @@ impl BrowserSession {
         let flow_runs = matches!(self.phase, BrowserPhase::Running | BrowserPhase::Stopping)
             && self.links.iter().any(Option::is_some);
         (self.next_look, self.next_ping) = (None, None);
-        self.tell(&ToPage::Failed { why });
+        self.send_message(&ToPage::Failed { why });
         if flow_runs {
             self.phase = BrowserPhase::Draining;
             self.due = Some(now + GRACE);
@@ -39,7 +39,7 @@ impl BrowserSession {
         let log = self.log.take();
         // The page goes to the run, which must be there.
         self.out.push_back(Output::RunOver { run: self.run, trouble: None });
-        self.tell(&ToPage::Finished { run: log.as_deref() });
+        self.send_message(&ToPage::Finished { run: log.as_deref() });
         self.close_control(now);
     }
 

@@ -21,7 +21,7 @@ impl ResponsivenessTest {
         let report = stage.report(now, &self.idle);
         let rpm = report.rpm.map_or("no answers yet".to_owned(), |rpm| format!("{rpm:.0} RPM"));
         line += &format!("  {rpm}  {} connections\n", stage.loads.len());
-        self.out.push_back(Output::Complain(line));
+        self.out.push_back(Output::PrintError(line));
     }
 
     /// Ends a stage: no probe counts any more, and the connections are counted a last time.
@@ -84,7 +84,7 @@ impl ResponsivenessTest {
     pub(super) fn finish(&mut self, trouble: Option<String>, code: i32) {
         self.phase = TestPhase::Over;
         if let Some(trouble) = trouble.as_ref().filter(|_| !self.has_run) {
-            self.out.push_back(Output::Complain(format!("{trouble}\n")));
+            self.out.push_back(Output::PrintError(format!("{trouble}\n")));
         }
         if self.has_run {
             let probes = handshakes(&self.idle, &self.idle_failed);

@@ -75,7 +75,7 @@ impl ResponsivenessTarget {
         &self.host
     }
 
-    /// The interface that is written behind an address.
+    /// The interface that is written after an address.
     pub(super) fn device(&self) -> Option<&str> {
         self.host.split_once('%').map(|(_, device)| device)
     }

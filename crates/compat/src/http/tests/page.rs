@@ -20,7 +20,7 @@ fn a_page_measures_both_directions_and_reads_the_servers_figures() {
     let mut served = ServedHttp::new();
     let (control, _) = opened(&mut served, "control?streams=2&seconds=10");
     served.pass(300);
-    let messages = served.told(control);
+    let messages = served.messages(control);
     assert_eq!(messages, [json!({ "kind": "open", "phase": "download", "streams": 2 })]);
     let idle = served.take(|output| {
         if let Output::Latency { flow, probes, .. } = output { Some((*flow, probes.len())) } else { None }
@@ -29,24 +29,24 @@ fn a_page_measures_both_directions_and_reads_the_servers_figures() {
 
     let first = served.request("192.0.2.9:4001", &download(1));
     assert!(served.sent(first).starts_with(b"HTTP/1.1 200 OK\r\n"));
-    assert!(served.told(control).is_empty(), "it waits for the other connection");
+    assert!(served.messages(control).is_empty(), "it waits for the other connection");
     let second = served.request("192.0.2.9:4002", &download(0));
     let task = served.started();
     assert_eq!((task.links.as_slice(), task.framing), (&[second, first][..], PayloadFraming::None));
     assert_eq!(task.time, Some(Span::from_secs(10)));
-    assert_eq!(kinds(&served.told(control)), ["go"]);
+    assert_eq!(kinds(&served.messages(control)), ["go"]);
 
     served.counted(Side::Sender, task.flow, &[0, 0], 0);
     served.pass(250);
     served.counted(Side::Sender, task.flow, &[1_000_000, 500_000], 250);
-    let progress = &served.told(control)[0];
+    let progress = &served.messages(control)[0];
     assert_eq!((&progress["bytes"], &progress["bitrate_bps"]), (&json!(1_500_000), &json!(48e6)));
     served.pass(9_750);
     served.give(Input::Written { flow: task.flow });
     served.counted(Side::Sender, task.flow, &[40_000_000, 10_000_000], 10_000);
     let after = counts(Side::Sender, task.flow, &[50_000_000, 20_000_000], served.now, 10_020);
     served.give(Input::Ended { counts: &after });
-    let ended = served.told(control).pop().unwrap();
+    let ended = served.messages(control).pop().unwrap();
     assert_eq!((&ended["kind"], &ended["bitrate_bps"]), (&json!("ended"), &json!(40e6)));
     assert!(served.is_reset(first) && served.is_reset(second));
 
@@ -54,13 +54,13 @@ fn a_page_measures_both_directions_and_reads_the_servers_figures() {
     served.pass(600);
     assert_eq!(served.peer().bytes, Bytes::new(50_000_000));
     assert_eq!(served.browser().starved_share, None);
-    assert_eq!(kinds(&served.told(control)), ["open"]);
+    assert_eq!(kinds(&served.messages(control)), ["open"]);
     for stream in 0..2 {
         served.request("192.0.2.9:4003", &page(&format!("up?stream={stream}")));
     }
     let task = served.started();
     assert_eq!((task.side, task.framing, task.flow), (Side::Receiver, PayloadFraming::WebSocket, FlowId(1)));
-    served.told(control);
+    served.messages(control);
     served.pass(10_250);
     served.counted(Side::Receiver, task.flow, &[30_000_000, 0], 10_200);
     assert!(
@@ -77,12 +77,16 @@ fn a_page_measures_both_directions_and_reads_the_servers_figures() {
     let end = counts(Side::Receiver, task.flow, &[30_000_000, 0], served.now, 10_200);
     let end = FlowCounts { tally: Some(Box::new(tally)), ..end };
     served.give(Input::Ended { counts: &end });
-    assert_eq!(served.told(control).pop().unwrap()["bitrate_bps"], 20e6, "the measured part, not the tail");
+    assert_eq!(
+        served.messages(control).pop().unwrap()["bitrate_bps"],
+        20e6,
+        "the measured part, not the tail"
+    );
     let note = br#"{"kind":"note","phase":"upload","starved_share":0.5,"hidden":true}"#;
     served.give(Input::Bytes { link: control, bytes: &masked(0x81, note) });
     let browser = served.browser();
     assert_eq!((browser.starved_share, browser.hidden), (Ratio::new(0.5), true));
-    assert_eq!(served.told(control), [json!({ "kind": "finished", "run": "cafe" })]);
+    assert_eq!(served.messages(control), [json!({ "kind": "finished", "run": "cafe" })]);
     assert_eq!(served.trouble(), Some(None));
     served.give(Input::Bytes { link: control, bytes: &masked(0x88, &[3, 232]) });
     assert_eq!(served.server.deadline(), None);
@@ -164,9 +168,9 @@ fn a_download_that_closes_before_the_load_ends_the_test() {
     let link = served.request("192.0.2.9:4001", &download(0));
     let held = |output: &Output| matches!(output, Output::Hold { .. }).then_some(());
     assert!(served.take(held).is_none(), "a held link does not tell that it closes");
-    served.told(control);
+    served.messages(control);
     served.give(Input::Closed { link, reason: None });
-    assert_eq!(kinds(&served.told(control)), ["failed"]);
+    assert_eq!(kinds(&served.messages(control)), ["failed"]);
     assert_eq!(served.trouble(), Some(Some("the page closed a connection of the test".to_owned())));
 }
 
@@ -178,9 +182,9 @@ fn an_upload_that_ends_before_its_time_is_no_result() {
     served.request("192.0.2.9:4003", &page("up?stream=0"));
     let task = served.started();
     let end = counts(Side::Receiver, task.flow, &[30_000_000], served.now, 200);
-    served.told(control);
+    served.messages(control);
     served.give(Input::Ended { counts: &end });
-    assert_eq!(kinds(&served.told(control)), ["failed"]);
+    assert_eq!(kinds(&served.messages(control)), ["failed"]);
     assert_eq!(served.trouble(), Some(Some("the connections of the test ended early".to_owned())));
 }
 
@@ -206,10 +210,10 @@ fn uploading() -> (ServedHttp, Link, FlowId) {
 fn silence_at_the_end_of_an_upload_is_no_result() {
     for (silent_ms, told) in [(900, "ended"), (1_100, "failed")] {
         let (mut served, control, flow) = uploading();
-        served.told(control);
+        served.messages(control);
         let end = silent(flow, served.now, 10_000, silent_ms);
         served.give(Input::Ended { counts: &end });
-        assert_eq!(kinds(&served.told(control)), [told], "{silent_ms} ms");
+        assert_eq!(kinds(&served.messages(control)), [told], "{silent_ms} ms");
     }
     let mut served = ServedHttp::new();
     served.request("192.0.2.9:4000", &upgrade("/ndt/v7/upload", NDT7, ""));
@@ -260,11 +264,11 @@ fn of_an_encrypted_download_the_payload_counts_and_not_its_records() {
     served.encrypted_request("192.0.2.9:4003", &download(1));
     let task = served.started();
     served.counted(Side::Sender, task.flow, &[0, 0], 0);
-    served.told(control);
+    served.messages(control);
     served.pass(250);
     // Of the record that is not complete, nothing can be read yet.
     served.counted(Side::Sender, task.flow, &[4 * RECORD, 3 * RECORD + 9_000], 250);
-    assert_eq!(served.told(control)[0]["bytes"], 7 << 14);
+    assert_eq!(served.messages(control)[0]["bytes"], 7 << 14);
     served.pass(9_750);
     served.give(Input::Written { flow: task.flow });
     served.counted(Side::Sender, task.flow, &[1_000 * RECORD, 1_001 * RECORD], 10_000);

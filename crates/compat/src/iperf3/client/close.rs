@@ -16,8 +16,8 @@ use crate::stand_in::{Link, Output};
 impl Iperf3Client {
     /// The server requests the results.
     pub(super) fn send_results(&mut self, now: Timestamp) {
-        let Some(course) = &self.course else { return };
-        let results = course.results(self.ended_at);
+        let Some(test) = &self.test else { return };
+        let results = test.results(self.ended_at);
         let message = results.write();
         let words = self.report.message("send_results", &message);
         self.speak(words);
@@ -27,14 +27,14 @@ impl Iperf3Client {
 
     /// Takes the server's results.
     pub(super) fn take_results(&mut self, now: Timestamp, message: &[u8]) {
-        let Some(course) = &self.course else { return };
-        let Some(results) = Iperf3Results::read(message, course.meter.elapsed(self.ended_at)) else {
+        let Some(test) = &self.test else { return };
+        let Some(results) = Iperf3Results::read(message, test.meter.elapsed(self.ended_at)) else {
             return self.fail(&Iperf3Error::new(Iperf3ErrorNumber::RECV_RESULTS));
         };
-        if !course.knows(&results) {
+        if !test.knows(&results) {
             return self.fail(&Iperf3Error::new(Iperf3ErrorNumber::STREAM_ID));
         }
-        for (flow, tally) in course.peer_tallies(&results, self.is_udp()) {
+        for (flow, tally) in test.peer_tallies(&results, self.is_udp()) {
             self.out.push_back(Output::PeerCounted { flow, tally: Box::new(tally) });
         }
         let words = self.report.message("get_results", message);
@@ -47,9 +47,9 @@ impl Iperf3Client {
     /// The results were exchanged: prints them and ends the dialogue.
     pub(super) fn show(&mut self, now: Timestamp) {
         self.close_streams();
-        let Some(course) = &mut self.course else { return };
-        let mut text = course.close(self.ended_at, &mut self.report);
-        let end = course.end(self.ended_at, self.peer.as_ref());
+        let Some(test) = &mut self.test else { return };
+        let mut text = test.close(self.ended_at, &mut self.report);
+        let end = test.end(self.ended_at, self.peer.as_ref());
         text += &self.report.summary(&end);
         if let Some(output) = self.peer.as_mut().and_then(|peer| peer.output.take()) {
             text += &self.report.server_output(output);
@@ -89,9 +89,9 @@ impl Iperf3Client {
 
     /// Prints the counts up to the interruption.
     pub(super) fn show_broken_off(&mut self, now: Timestamp) {
-        if let Some(course) = &mut self.course {
-            let interval = course.close(now, &mut self.report);
-            let summary = self.report.summary(&course.end(now, None));
+        if let Some(test) = &mut self.test {
+            let interval = test.close(now, &mut self.report);
+            let summary = self.report.summary(&test.end(now, None));
             self.print(interval + &summary);
         }
         match self.broken.take() {
@@ -117,11 +117,11 @@ impl Iperf3Client {
 
     /// Ends the flows of an unfinished test.
     fn abandon(&mut self, trouble: &Iperf3Error) {
-        if let Some(course) = &self.course {
-            abort(course, &mut self.out);
+        if let Some(test) = &self.test {
+            abort(test, &mut self.out);
         }
         self.close_streams();
-        let planned = self.course.is_some() || self.phase == Iperf3ClientPhase::Opening;
+        let planned = self.test.is_some() || self.phase == Iperf3ClientPhase::Opening;
         if planned {
             self.out.push_back(Output::RunOver { run: RUN, trouble: Some(trouble.to_string()) });
         }
@@ -129,7 +129,7 @@ impl Iperf3Client {
 
     /// Exits when the server has closed the connection and no flow is running.
     pub(super) fn exit_when_done(&mut self) {
-        if self.parted && self.course.as_ref().is_none_or(|course| course.running().is_empty()) {
+        if self.parted && self.test.as_ref().is_none_or(|test| test.running().is_empty()) {
             self.exit(0);
         }
     }

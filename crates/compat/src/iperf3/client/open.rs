@@ -79,7 +79,7 @@ impl Iperf3Client {
         self.send(frame(&message));
         self.params = Some(params);
         if too_long {
-            self.out.push_back(Output::Complain(format!(
+            self.out.push_back(Output::PrintError(format!(
                 "warning: UDP block size {block} exceeds TCP MSS {mss}, may result in fragmentation / drops\n"
             )));
         }
@@ -182,7 +182,7 @@ impl Iperf3Client {
             }
         }
         let interval = self.config.settings.common.interval;
-        self.course = Some(Iperf3OpenTest::new(&params, groups, &self.streams, interval));
+        self.test = Some(Iperf3OpenTest::new(&params, groups, &self.streams, interval));
         self.start_flows(false);
         self.enter(Iperf3ClientPhase::Ready, Some(now + SETUP_TIMEOUT));
         self.listen(now);

@@ -20,8 +20,8 @@ impl Iperf3Client {
         self.end = (params.time > 0).then(|| now + Span::from_secs(length));
         let goal_is_ours = params.goal().is_some() && (params.omit > 0 || receives(params));
         self.goal_tick = goal_is_ours.then(|| now + GOAL_TICK);
-        if let Some(course) = &mut self.course {
-            course.begin(now);
+        if let Some(test) = &mut self.test {
+            test.begin(now);
         }
         let text = self.report.started();
         self.print(text);
@@ -36,15 +36,15 @@ impl Iperf3Client {
 
     /// Starts the flows that send, or those that receive.
     pub(super) fn start_flows(&mut self, senders: bool) {
-        let (Some(params), Some(course)) = (&self.params, &mut self.course) else { return };
+        let (Some(params), Some(test)) = (&self.params, &mut self.test) else { return };
         let common = &self.config.settings.common;
         let (affinity, file) = (common.affinity, common.file.as_ref());
-        let groups: Vec<_> = course.groups.iter().filter(|group| group.sends == senders).cloned().collect();
+        let groups: Vec<_> = test.groups.iter().filter(|group| group.sends == senders).cloned().collect();
         for group in groups {
-            if course.running().contains(&group.flow) {
+            if test.running().contains(&group.flow) {
                 continue;
             }
-            course.started(group.flow);
+            test.started(group.flow);
             let task = plan::task(params, &group, RUN, true, affinity, file);
             self.out.push_back(Output::Start(Box::new(task)));
         }
@@ -52,16 +52,16 @@ impl Iperf3Client {
 
     /// When the next timer is due.
     pub(super) fn timer(&self) -> Option<Timestamp> {
-        let course = self.course.as_ref()?;
-        let silent = course.silent_at(self.config.settings.common.rcv_timeout);
-        [course.deadline(), self.end, self.goal_tick, silent].into_iter().flatten().min()
+        let test = self.test.as_ref()?;
+        let silent = test.silent_at(self.config.settings.common.rcv_timeout);
+        [test.deadline(), self.end, self.goal_tick, silent].into_iter().flatten().min()
     }
 
     pub(super) fn counts(&mut self, now: Timestamp, cpu: CpuTime, flows: &[FlowCounts]) {
         let why = std::mem::replace(&mut self.looking, Iperf3ClientCountsReason::No);
         let ending = why != Iperf3ClientCountsReason::Timer || self.is_due(now);
-        let Some(course) = &mut self.course else { return };
-        let text = course.count(now, cpu, flows, &mut self.report, ending);
+        let Some(test) = &mut self.test else { return };
+        let text = test.count(now, cpu, flows, &mut self.report, ending);
         self.print(text);
         match why {
             Iperf3ClientCountsReason::No | Iperf3ClientCountsReason::Begin => {}
@@ -73,12 +73,10 @@ impl Iperf3Client {
 
     /// Checks whether the test is over.
     fn judge(&mut self, now: Timestamp) {
-        let Some(course) = &self.course else { return };
+        let Some(test) = &self.test else { return };
         if self.is_due(now) || self.has_reached_goal() {
             self.stop(now);
-        } else if course
-            .silent_at(self.config.settings.common.rcv_timeout)
-            .is_some_and(|silent| silent <= now)
+        } else if test.silent_at(self.config.settings.common.rcv_timeout).is_some_and(|silent| silent <= now)
         {
             self.fail(&Iperf3Error::new(Iperf3ErrorNumber::IDLE_TIMEOUT));
         } else if self.goal_tick.is_some_and(|tick| tick <= now) {
@@ -93,10 +91,8 @@ impl Iperf3Client {
 
     /// Whether either direction has reached the goal.
     fn has_reached_goal(&self) -> bool {
-        let (Some(params), Some(course)) = (&self.params, &self.course) else { return false };
-        params
-            .goal()
-            .is_some_and(|goal| course.meter.bytes(true) >= goal || course.meter.bytes(false) >= goal)
+        let (Some(params), Some(test)) = (&self.params, &self.test) else { return false };
+        params.goal().is_some_and(|goal| test.meter.bytes(true) >= goal || test.meter.bytes(false) >= goal)
     }
 
     /// Ends the test.
@@ -110,23 +106,23 @@ impl Iperf3Client {
     /// What is received from now on does not count. Senders finish their current block.
     fn freeze(&mut self, now: Timestamp) {
         self.ended_at = now;
-        let Some(course) = &mut self.course else { return };
-        course.meter.freeze();
-        let stops = course.running().iter().map(|flow| Output::Stop { flow: *flow, how: Stop::AtOnce });
+        let Some(test) = &mut self.test else { return };
+        test.meter.freeze();
+        let stops = test.running().iter().map(|flow| Output::Stop { flow: *flow, how: Stop::AtOnce });
         self.out.extend(stops);
-        if !course.sends() {
+        if !test.sends() {
             self.finish(now);
         }
     }
 
     pub(super) fn flow_ended(&mut self, now: Timestamp, counts: &FlowCounts) {
-        let Some(course) = &mut self.course else { return };
-        if !course.ended(counts.flow) {
+        let Some(test) = &mut self.test else { return };
+        if !test.ended(counts.flow) {
             return;
         }
-        course.meter.take_flow(counts);
-        let sends = course.group(counts.flow).is_some_and(|group| group.sends);
-        let last = sends && !course.sends();
+        test.meter.take_flow(counts);
+        let sends = test.group(counts.flow).is_some_and(|group| group.sends);
+        let last = sends && !test.sends();
         match self.phase {
             // The last counts of receivers may not have arrived yet.
             Iperf3ClientPhase::Stopping if last && self.looking == Iperf3ClientCountsReason::No => {
@@ -142,7 +138,7 @@ impl Iperf3Client {
                     if sends { Iperf3ErrorNumber::STREAM_WRITE } else { Iperf3ErrorNumber::STREAM_READ };
                 let reason = counts.trouble.clone().unwrap_or(SystemError { errno: 0, text: String::new() });
                 self.broken.get_or_insert(Iperf3Error::because(number, reason.errno, reason.text));
-                self.patience = Some(now + ERROR_REPORT_TIMEOUT);
+                self.timeout = Some(now + ERROR_REPORT_TIMEOUT);
             }
             Iperf3ClientPhase::Leaving => self.exit_when_done(),
             _ => {}
@@ -150,13 +146,13 @@ impl Iperf3Client {
     }
 
     fn has_written_all(&self) -> bool {
-        let (Some(params), Some(course)) = (&self.params, &self.course) else { return false };
-        params.goal().is_some_and(|goal| course.meter.bytes(true) >= goal)
+        let (Some(params), Some(test)) = (&self.params, &self.test) else { return false };
+        params.goal().is_some_and(|goal| test.meter.bytes(true) >= goal)
     }
 
     pub(super) fn not_started(&mut self, flow: FlowId, reason: &SystemError) {
-        if let Some(course) = &mut self.course {
-            course.ended(flow);
+        if let Some(test) = &mut self.test {
+            test.ended(flow);
         }
         let number = match self.config.settings.common.file {
             Some(_) => Iperf3ErrorNumber::FILE,
@@ -167,9 +163,9 @@ impl Iperf3Client {
 
     /// The senders have ended, and the receivers were stopped.
     pub(super) fn finish(&mut self, now: Timestamp) {
-        let Some(course) = &self.course else { return };
+        let Some(test) = &self.test else { return };
         // Further data from the server are read until it closes, because it could block otherwise.
-        let receivers = course.groups.iter().filter(|group| !group.sends);
+        let receivers = test.groups.iter().filter(|group| !group.sends);
         let links = receivers.flat_map(|group| group.links.clone());
         self.out.extend(links.map(|link| Output::Discard { link }));
         self.send_state(Iperf3State::TestEnd);

@@ -74,9 +74,9 @@ impl Iperf3ServerTest {
 
     /// Prints the counts up to the interruption.
     pub(super) fn show_broken_off(&mut self, now: Timestamp, by: Break, server_state: &mut ServerState) {
-        if let Some(course) = &mut self.course {
-            let interval = course.close(now, &mut self.report);
-            let summary = self.report.summary(&course.end(now, None));
+        if let Some(test) = &mut self.test {
+            let interval = test.close(now, &mut self.report);
+            let summary = self.report.summary(&test.end(now, None));
             server_state.print(interval + &summary);
         }
         match by {
@@ -106,7 +106,7 @@ impl Iperf3ServerTest {
         counts: bool,
         server_state: &mut ServerState,
     ) {
-        let running = self.course.as_ref().map(|course| course.running().to_vec()).unwrap_or_default();
+        let running = self.test.as_ref().map(|test| test.running().to_vec()).unwrap_or_default();
         server_state.out.extend(running.into_iter().map(|flow| Output::Stop { flow, how: Stop::Abort }));
         self.close_streams(server_state);
         let admitted = self.is_admitted();

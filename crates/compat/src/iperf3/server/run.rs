@@ -101,13 +101,13 @@ impl Iperf3ServerTest {
         let cpu = params.server_affinity.and_then(|cpu| u32::try_from(cpu).ok());
         let cpu = cpu.or(server_state.settings.common.affinity);
         let file = server_state.settings.common.file.clone();
-        let mut course =
+        let mut test =
             Iperf3OpenTest::new(params, self.linked_groups(), &opened, server_state.settings.common.interval);
-        course.begin(now);
+        test.begin(now);
         // Receivers must read before the client may send.
-        let (senders, receivers): (Vec<_>, Vec<_>) = course.groups.clone().into_iter().partition(|g| g.sends);
+        let (senders, receivers): (Vec<_>, Vec<_>) = test.groups.clone().into_iter().partition(|g| g.sends);
         for group in receivers {
-            course.started(group.flow);
+            test.started(group.flow);
             let task = plan::task(params, &group, self.run, false, cpu, file.as_ref());
             server_state.out.push_back(Output::Start(Box::new(task)));
         }
@@ -121,11 +121,11 @@ impl Iperf3ServerTest {
         let states = states.map(Iperf3State::byte).to_vec();
         server_state.out.push_back(Output::Send { link: self.control, bytes: states });
         for group in senders {
-            course.started(group.flow);
+            test.started(group.flow);
             let task = plan::task(params, &group, self.run, false, cpu, file.as_ref());
             server_state.out.push_back(Output::Start(Box::new(task)));
         }
-        self.course = Some(course);
+        self.test = Some(test);
         self.set_limits(now, &server_state.settings);
         self.enter(Iperf3ServerPhase::Running, None);
         self.request_counts(Iperf3ServerCountsReason::Begin);
@@ -143,19 +143,19 @@ impl Iperf3ServerTest {
     pub(super) fn deadline(&self, settings: &Iperf3Settings) -> Option<Timestamp> {
         let timers = if self.phase == Iperf3ServerPhase::Running { self.timer(settings) } else { None };
         let drain = self.draining.map(|drain| drain.next);
-        [self.patience, timers, drain].into_iter().flatten().min()
+        [self.timeout, timers, drain].into_iter().flatten().min()
     }
 
     fn timer(&self, settings: &Iperf3Settings) -> Option<Timestamp> {
-        let course = self.course.as_ref()?;
-        let silent = course.silent_at(settings.common.rcv_timeout);
+        let test = self.test.as_ref()?;
+        let silent = test.silent_at(settings.common.rcv_timeout);
         let rate = self.rate_check.map(|(at, _)| at);
-        [course.deadline(), silent, self.safety_end, rate].into_iter().flatten().min()
+        [test.deadline(), silent, self.safety_end, rate].into_iter().flatten().min()
     }
 
     pub(super) fn tick(&mut self, now: Timestamp, server_state: &mut ServerState) {
-        if self.patience.is_some_and(|patience| patience <= now) {
-            self.patience = None;
+        if self.timeout.is_some_and(|timeout| timeout <= now) {
+            self.timeout = None;
             return self.timed_out(now, server_state);
         }
         let due = |at: Option<Timestamp>| at.is_some_and(|at| at <= now);
@@ -194,12 +194,11 @@ impl Iperf3ServerTest {
         server_state: &mut ServerState,
     ) {
         let (why, asked) = std::mem::replace(&mut self.looking, (Iperf3ServerCountsReason::No, false));
-        let Some(course) = self.course.as_mut().filter(|_| asked && why != Iperf3ServerCountsReason::No)
-        else {
+        let Some(test) = self.test.as_mut().filter(|_| asked && why != Iperf3ServerCountsReason::No) else {
             return;
         };
         let ending = why != Iperf3ServerCountsReason::Timer || self.phase != Iperf3ServerPhase::Running;
-        let text = course.count(now, cpu, flows, &mut self.report, ending);
+        let text = test.count(now, cpu, flows, &mut self.report, ending);
         server_state.print(text);
         match why {
             Iperf3ServerCountsReason::No | Iperf3ServerCountsReason::Begin => {}
@@ -214,11 +213,11 @@ impl Iperf3ServerTest {
 
     /// Checks whether the test may continue.
     fn judge(&mut self, now: Timestamp, server_state: &mut ServerState) {
-        let Some(course) = self.course.as_ref().filter(|_| self.phase == Iperf3ServerPhase::Running) else {
+        let Some(test) = self.test.as_ref().filter(|_| self.phase == Iperf3ServerPhase::Running) else {
             return;
         };
         let due = |at: Option<Timestamp>| at.is_some_and(|at| at <= now);
-        if due(course.silent_at(server_state.settings.common.rcv_timeout)) {
+        if due(test.silent_at(server_state.settings.common.rcv_timeout)) {
             return self.fail(&Iperf3Error::new(Iperf3ErrorNumber::IDLE_TIMEOUT), server_state);
         }
         if due(self.safety_end) {
@@ -226,7 +225,7 @@ impl Iperf3ServerTest {
         }
         if let Some((_, before)) = self.rate_check.filter(|(at, _)| *at <= now) {
             let averaged = server_state.settings.server.bitrate_limit_interval;
-            let bytes = course.meter.all_bytes();
+            let bytes = test.meter.all_bytes();
             let bps = bytes.saturating_sub(before) as f64 * 8.0 / averaged.as_secs_f64();
             self.rate_check = Some((now + averaged, bytes));
             if server_state.settings.server.bitrate_limit.is_some_and(|limit| bps > limit as f64) {
@@ -238,7 +237,7 @@ impl Iperf3ServerTest {
     /// The client has ended the test. With a goal it has sent a known number of bytes, and the last of them may
     /// still be in transit.
     fn test_end(&mut self, now: Timestamp) {
-        let receives = self.course.as_ref().is_some_and(|course| course.groups.iter().any(|g| !g.sends));
+        let receives = self.test.as_ref().is_some_and(|test| test.groups.iter().any(|g| !g.sends));
         let goal = self.params.as_ref().is_some_and(|params| params.goal().is_some());
         self.enter(Iperf3ServerPhase::Draining, None);
         if receives && goal {
@@ -252,10 +251,10 @@ impl Iperf3ServerTest {
     }
 
     fn drain(&mut self, now: Timestamp, server_state: &mut ServerState) {
-        let (Some(drain), Some(course)) = (&mut self.draining, &self.course) else { return };
+        let (Some(drain), Some(test)) = (&mut self.draining, &self.test) else { return };
         let (_, pause, step) = DRAIN;
         let goal = self.params.as_ref().and_then(Params::goal).unwrap_or(0);
-        let bytes = course.meter.bytes(false);
+        let bytes = test.meter.bytes(false);
         if bytes > drain.bytes {
             (drain.bytes, drain.grew_at) = (bytes, now);
         }
@@ -272,29 +271,29 @@ impl Iperf3ServerTest {
         self.draining = None;
         self.ended_at = now;
         self.enter(Iperf3ServerPhase::Stopping, Some(now + STOP_TIMEOUT));
-        let Some(course) = &mut self.course else { return };
-        course.meter.freeze();
-        let stops = course.running().iter().map(|flow| Output::Stop { flow: *flow, how: Stop::AtOnce });
+        let Some(test) = &mut self.test else { return };
+        test.meter.freeze();
+        let stops = test.running().iter().map(|flow| Output::Stop { flow: *flow, how: Stop::AtOnce });
         server_state.out.extend(stops);
-        if course.running().is_empty() {
+        if test.running().is_empty() {
             self.finish(now, server_state);
         }
     }
 
     /// Handles the end of a flow. If it ends by itself, the client also sees that and decides.
     pub(super) fn flow_ended(&mut self, now: Timestamp, counts: &FlowCounts, server_state: &mut ServerState) {
-        let Some(course) = &mut self.course else { return };
-        if !course.ended(counts.flow) {
+        let Some(test) = &mut self.test else { return };
+        if !test.ended(counts.flow) {
             return;
         }
-        course.meter.take_flow(counts);
-        if self.phase == Iperf3ServerPhase::Stopping && course.running().is_empty() {
+        test.meter.take_flow(counts);
+        if self.phase == Iperf3ServerPhase::Stopping && test.running().is_empty() {
             self.finish(now, server_state);
         }
     }
 
     pub(super) fn not_started(&mut self, flow: FlowId, reason: &SystemError, server_state: &mut ServerState) {
-        if self.course.as_mut().is_some_and(|course| course.ended(flow)) {
+        if self.test.as_mut().is_some_and(|test| test.ended(flow)) {
             let number = match server_state.settings.common.file {
                 Some(_) => Iperf3ErrorNumber::FILE,
                 None => Iperf3ErrorNumber::INIT_STREAM,
@@ -306,9 +305,9 @@ impl Iperf3ServerTest {
 
     /// The flows have ended: prints the own results, then requests the client's.
     fn finish(&mut self, now: Timestamp, server_state: &mut ServerState) {
-        let Some(course) = &mut self.course else { return };
-        let interval = course.close(self.ended_at, &mut self.report);
-        let summary = self.report.summary(&course.end(self.ended_at, None));
+        let Some(test) = &mut self.test else { return };
+        let interval = test.close(self.ended_at, &mut self.report);
+        let summary = self.report.summary(&test.end(self.ended_at, None));
         server_state.print(interval + &summary);
         self.close_streams(server_state);
         self.send_state(Iperf3State::ExchangeResults, server_state);
@@ -319,18 +318,18 @@ impl Iperf3ServerTest {
 
     /// Takes the client's results and sends ours.
     fn take_results(&mut self, now: Timestamp, message: &[u8], server_state: &mut ServerState) {
-        let (Some(course), Some(params)) = (&self.course, &self.params) else { return };
-        let Some(peer) = Iperf3Results::read(message, course.meter.elapsed(self.ended_at)) else {
+        let (Some(test), Some(params)) = (&self.test, &self.params) else { return };
+        let Some(peer) = Iperf3Results::read(message, test.meter.elapsed(self.ended_at)) else {
             return self.fail(&Iperf3Error::new(Iperf3ErrorNumber::RECV_RESULTS), server_state);
         };
-        if !course.knows(&peer) {
+        if !test.knows(&peer) {
             return self.fail(&Iperf3Error::new(Iperf3ErrorNumber::STREAM_ID), server_state);
         }
-        for (flow, tally) in course.peer_tallies(&peer, params.udp) {
+        for (flow, tally) in test.peer_tallies(&peer, params.udp) {
             server_state.out.push_back(Output::PeerCounted { flow, tally: Box::new(tally) });
         }
-        let mut own = course.results(self.ended_at);
-        for (stream, (id, sends)) in own.streams.iter_mut().zip(course.meter.ids()) {
+        let mut own = test.results(self.ended_at);
+        for (stream, (id, sends)) in own.streams.iter_mut().zip(test.meter.ids()) {
             // The receiver measures the jitter; iperf3 repeats it to the client.
             if let Some(theirs) = peer.stream(id).filter(|_| sends) {
                 stream.jitter = theirs.jitter;

@@ -27,7 +27,7 @@ pub(super) struct Iperf3ServerTest {
     pub(super) report: Iperf3Report,
     pub(super) phase: Iperf3ServerPhase,
     /// When this phase times out.
-    pub(super) patience: Option<Timestamp>,
+    pub(super) timeout: Option<Timestamp>,
     /// When the message must be complete.
     pub(super) message_end: Timestamp,
     /// Unprocessed bytes of the control connection.
@@ -38,7 +38,7 @@ pub(super) struct Iperf3ServerTest {
     pub(super) adopting: Option<SocketAddr>,
     /// The groups of streams. Until these are open, a group's links are the indices of its streams.
     pub(super) groups: Vec<StreamGroup>,
-    pub(super) course: Option<Iperf3OpenTest>,
+    pub(super) test: Option<Iperf3OpenTest>,
     /// Why counts are needed, and whether they were requested.
     pub(super) looking: (Iperf3ServerCountsReason, bool),
     /// When the client must have ended the test.
@@ -145,14 +145,14 @@ impl Iperf3ServerTest {
             cookie,
             report,
             phase: Iperf3ServerPhase::Negotiating,
-            patience: Some(now + READ_TIMEOUT),
+            timeout: Some(now + READ_TIMEOUT),
             message_end: now + MESSAGE_TIMEOUT,
             held: Vec::new(),
             params: None,
             streams: Vec::new(),
             adopting: None,
             groups: Vec::new(),
-            course: None,
+            test: None,
             looking: (Iperf3ServerCountsReason::No, false),
             safety_end: None,
             rate_check: None,
@@ -185,16 +185,16 @@ impl Iperf3ServerTest {
         server_state.out.push_back(Output::Send { link: self.control, bytes: vec![state.byte()] });
     }
 
-    pub(super) fn enter(&mut self, phase: Iperf3ServerPhase, patience: Option<Timestamp>) {
+    pub(super) fn enter(&mut self, phase: Iperf3ServerPhase, timeout: Option<Timestamp>) {
         self.phase = phase;
-        self.patience = patience;
+        self.timeout = timeout;
     }
 
     /// Handles bytes of the control connection.
     pub(super) fn receive(&mut self, now: Timestamp, bytes: &[u8], server_state: &mut ServerState) {
         self.held.extend_from_slice(bytes);
         if matches!(self.phase, Iperf3ServerPhase::Negotiating | Iperf3ServerPhase::Exchanging) {
-            self.patience = Some(self.message_end.min(now + READ_TIMEOUT));
+            self.timeout = Some(self.message_end.min(now + READ_TIMEOUT));
         }
         self.listen(now, server_state);
         let waits = matches!(
@@ -293,7 +293,7 @@ impl Iperf3ServerTest {
             return;
         };
         self.streams.push((link, opened));
-        self.patience = Some(now + server_state.stream_timeout);
+        self.timeout = Some(now + server_state.stream_timeout);
         if self.streams.len() >= params.streams() {
             // The client numbers its streams as it connects them, and their direction follows from the number. A
             // cookie that was lost arrives after that of a later connection.

@@ -313,7 +313,7 @@ mod clients {
                         self.feed(Input::Ended { counts: &counts });
                     }
                     Output::Print(text) => self.out += &text,
-                    Output::Complain(text) => self.err += &text,
+                    Output::PrintError(text) => self.err += &text,
                     Output::Exit(code) => self.exit = Some(code),
                     _ => {}
                 }
@@ -471,7 +471,7 @@ fn a_client_does_not_keep_what_a_server_sends_without_end() {
     assert!(tool.output().is_none(), "an early start waits");
     tool.input(Timestamp::START, Input::Bytes { link: Link(1), bytes: &[1; 1 << 20] });
     let outputs: Vec<Output> = std::iter::from_fn(|| tool.output()).collect();
-    let said = |output: &Output| matches!(output, Output::Complain(text) if text.contains("unknown control message"));
+    let said = |output: &Output| matches!(output, Output::PrintError(text) if text.contains("unknown control message"));
     assert!(outputs.iter().any(said), "{outputs:?}");
     assert!(matches!(outputs.last(), Some(Output::Exit(1))), "{outputs:?}");
 }

@@ -41,7 +41,8 @@ impl NetperfClient {
         if let Some(reason) = trouble {
             let call = if sends { "send" } else { "recv" };
             let text = reason.text.clone();
-            self.out.push_back(Output::Complain(format!("netperf: send_omni: {call}_data failed: {text}\n")));
+            self.out
+                .push_back(Output::PrintError(format!("netperf: send_omni: {call}_data failed: {text}\n")));
             return self.exit(FAILED, Some(&text));
         }
         (self.phase, self.due) = (NetperfClientPhase::Ending, Some(now + SERVER_TIMEOUT));

@@ -87,7 +87,7 @@ impl NetperfClientHost {
                     self.client.input(self.now, Input::Host(&host));
                 }
                 Output::Print(text) => self.out += &text,
-                Output::Complain(text) => self.err += &text,
+                Output::PrintError(text) => self.err += &text,
                 Output::Exit(code) => self.exit = Some(code),
                 output => self.outputs.push_back(output),
             }

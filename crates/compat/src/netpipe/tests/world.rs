@@ -114,7 +114,7 @@ impl NetpipeWorld {
         let seen = &mut self.ends[at].seen;
         match output {
             Output::Print(text) => seen.printed.push_str(&text),
-            Output::Complain(text) => seen.complained.push_str(&text),
+            Output::PrintError(text) => seen.complained.push_str(&text),
             Output::WriteFile { name, text, append } => {
                 let file = seen.files.entry(name).or_default();
                 *file = if append { format!("{file}{text}") } else { text };
@@ -249,7 +249,7 @@ impl NetpipeWorld {
     /// Advances to the next deadline; false if there is none.
     fn wait(&mut self) -> bool {
         let end_of = |end: &NetpipeTestEnd| {
-            let given_up = end.doing.as_ref().map(|doing| doing.since + doing.exchange.patience);
+            let given_up = end.doing.as_ref().map(|doing| doing.since + doing.exchange.timeout);
             let due = [given_up, end.stand_in.deadline()].into_iter().flatten().min();
             due.filter(|_| end.seen.exit.is_none())
         };

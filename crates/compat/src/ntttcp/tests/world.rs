@@ -213,7 +213,7 @@ impl NtttcpWorld {
         let none = Span::ZERO;
         match output {
             Output::Print(text) => self.ends[at].seen.printed.push_str(&text),
-            Output::Complain(text) => self.ends[at].seen.complained.push_str(&text),
+            Output::PrintError(text) => self.ends[at].seen.complained.push_str(&text),
             Output::WriteFile { name, text, append } => {
                 let file = self.ends[at].seen.files.entry(name).or_default();
                 *file = if append { format!("{file}{text}") } else { text };

@@ -440,7 +440,7 @@ impl NuttcpTransfer {
         }
         match (block, self.links.first().copied().flatten()) {
             (Some(block), Some(link)) => {
-                // With -n the input ends after so many blocks.
+                // With -n the input ends after that number of blocks.
                 let most = self.terms.bytes().map_or(u64::MAX, Bytes::get);
                 let room = usize::try_from(most.saturating_sub(self.early.0)).unwrap_or(usize::MAX);
                 let block = block.get(..room).unwrap_or(block);

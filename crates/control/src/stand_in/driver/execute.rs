@@ -63,7 +63,7 @@ impl Driver<'_> {
             Output::PeerCounted { flow, tally } => self.runs.peer_counted(flow, *tally),
             Output::RunOver { run, trouble } => self.run_over(run, trouble),
             Output::Print(text) => self.console.print(text.as_bytes()),
-            Output::Complain(text) => self.console.print_error(&text),
+            Output::PrintError(text) => self.console.print_error(&text),
             Output::Read => self.events.extend(self.console.ask(&self.core.helpers)),
             Output::Write(bytes) => self.console.print(&bytes),
             Output::WriteFile { name, text, append } => {

@@ -70,7 +70,7 @@ impl Links {
             Some(LinkSocket::Connection(connection)) => {
                 connection.closing = Some(clock::now() + LINGER_TIMEOUT)
             }
-            Some(LinkSocket::Datagrams(datagrams)) if datagrams.lent > 0 => datagrams.closed = true,
+            Some(LinkSocket::Datagrams(datagrams)) if datagrams.borrowed > 0 => datagrams.closed = true,
             Some(_) => drop(self.remove(link)),
             None => {}
         }
@@ -81,7 +81,7 @@ impl Links {
     pub(in super::super) fn reset(&mut self, link: Link) {
         if let Some(LinkSocket::Connection(connection)) = self.remove(link) {
             let _ = sockopt::set_linger_abort(&connection.stream);
-            if connection.lent > 0 {
+            if connection.borrowed > 0 {
                 // Wakes the thread that has borrowed it.
                 let _ = connection.stream.shutdown(Shutdown::Both);
             }

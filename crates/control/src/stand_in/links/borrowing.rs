@@ -13,8 +13,8 @@ use super::{LinkSocket, Links, reason};
 /// A link may be in two flows: one reads it and the other writes to it.
 const MAX_FLOWS_PER_LINK: u8 = 2;
 
-fn counted(before: u8, lent: bool) -> u8 {
-    if lent { before.saturating_add(1) } else { before.saturating_sub(1) }
+fn counted(before: u8, borrowed: bool) -> u8 {
+    if borrowed { before.saturating_add(1) } else { before.saturating_sub(1) }
 }
 
 impl Links {
@@ -37,10 +37,10 @@ impl Links {
         let (mut tcp, mut udp) = (Vec::new(), Vec::new());
         for link in links {
             match self.table.get(link).map(|entry| &entry.kind) {
-                Some(LinkSocket::Connection(c)) if c.lent < MAX_FLOWS_PER_LINK && c.closing.is_none() => {
+                Some(LinkSocket::Connection(c)) if c.borrowed < MAX_FLOWS_PER_LINK && c.closing.is_none() => {
                     tcp.push(c.stream.try_clone())
                 }
-                Some(LinkSocket::Datagrams(d)) if d.lent < MAX_FLOWS_PER_LINK => {
+                Some(LinkSocket::Datagrams(d)) if d.borrowed < MAX_FLOWS_PER_LINK => {
                     udp.push(d.socket.try_clone())
                 }
                 _ => return Err(own_reason("a link of the flow is not open")),
@@ -69,19 +69,19 @@ impl Links {
 
     /// Switches between blocking mode, which borrowers need, and non-blocking mode, which the driver needs. The
     /// mode is shared by all duplicates of a socket.
-    fn mark(&mut self, link: Link, lent: bool) {
+    fn mark(&mut self, link: Link, borrowed: bool) {
         match self.table.get_mut(&link).map(|entry| &mut entry.kind) {
             Some(LinkSocket::Connection(connection)) => {
-                connection.lent = counted(connection.lent, lent);
-                let lent = connection.lent > 0;
+                connection.borrowed = counted(connection.borrowed, borrowed);
+                let borrowed = connection.borrowed > 0;
                 connection.held = false;
-                let _ = stream::set_nonblocking(&connection.stream, !lent);
+                let _ = stream::set_nonblocking(&connection.stream, !borrowed);
             }
             Some(LinkSocket::Datagrams(datagrams)) => {
-                datagrams.lent = counted(datagrams.lent, lent);
-                let lent = datagrams.lent > 0;
+                datagrams.borrowed = counted(datagrams.borrowed, borrowed);
+                let borrowed = datagrams.borrowed > 0;
                 datagrams.held = false;
-                let _ = stream::set_nonblocking(&datagrams.socket, !lent);
+                let _ = stream::set_nonblocking(&datagrams.socket, !borrowed);
             }
             _ => {}
         }

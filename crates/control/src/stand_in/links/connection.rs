@@ -35,7 +35,7 @@ pub(super) struct StandInConnection {
     /// Whether what arrives stays in the socket for a flow.
     pub(super) held: bool,
     /// Number of borrowers.
-    pub(super) lent: u8,
+    pub(super) borrowed: u8,
     /// Set when it is closing: it is closed after all bytes have been sent, or at this time at the latest.
     pub(super) closing: Option<Mono>,
     /// Its place, if it arrived at a port of the server.
@@ -84,7 +84,7 @@ impl StandInConnection {
             read_over: false,
             discards: false,
             held: false,
-            lent: 0,
+            borrowed: 0,
             closing: None,
             permit: None,
             channel: None,
@@ -95,7 +95,7 @@ impl StandInConnection {
     /// What the poller should wait for.
     pub(super) fn interest(&self) -> Option<Interest> {
         // A flow that has the connection may hold the lock of its encryption.
-        if self.lent > 0 {
+        if self.borrowed > 0 {
             return None;
         }
         match (self.may_read(), self.has_unsent()) {
@@ -119,7 +119,7 @@ impl StandInConnection {
     /// Whether there is something to read now of which a poll of the socket does not know.
     pub(super) fn has_decrypted(&self) -> bool {
         let has = |channel: &Arc<TlsChannel>| channel.has_arrived();
-        self.lent == 0 && self.may_read() && self.channel.as_ref().is_some_and(has)
+        self.borrowed == 0 && self.may_read() && self.channel.as_ref().is_some_and(has)
     }
 
     /// Tells the peer that an encrypted connection ends.
@@ -131,7 +131,7 @@ impl StandInConnection {
 
     /// Whether it was closed by the peer after its input had been discarded.
     pub(super) fn discarded(&self) -> bool {
-        self.discards && self.read_over && self.lent == 0
+        self.discards && self.read_over && self.borrowed == 0
     }
 
     /// Queues bytes and sends as many as possible.

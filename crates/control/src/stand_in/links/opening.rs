@@ -290,7 +290,7 @@ impl Links {
 impl DatagramLink {
     fn new(bound: Bound, peer: Option<SocketAddr>) -> Self {
         let Bound { socket, local, .. } = bound;
-        Self { socket, local, peer, discards: false, held: false, lent: 0, closed: false }
+        Self { socket, local, peer, discards: false, held: false, borrowed: 0, closed: false }
     }
 }
 

@@ -317,7 +317,7 @@ fn messages_in_turn_go_over_a_connection_that_is_a_link_before_and_after() {
             receive: Bytes::new(10),
             sends_first: true,
             repeats: 5,
-            patience: Span::from_secs(60),
+            timeout: Span::from_secs(60),
             head: b"first".to_vec(),
             each_turn: true,
             cold: false,

@@ -28,7 +28,7 @@ impl SimulatedPath {
             self.seen.push((trial.message_bytes.get(), trial.repeats));
             let (own, peer) = self.carry(&trial, sweep.mode());
             let spent = own.elapsed_ns.max(peer.elapsed_ns);
-            assert!(spent < trial.patience_ns, "{trial:?} took {spent}");
+            assert!(spent < trial.timeout_ns, "{trial:?} took {spent}");
             self.now += spent.as_secs_f64() + self.overhead_s;
             points.extend(schedule.counted(span(self.now), &own, &peer).unwrap());
         }

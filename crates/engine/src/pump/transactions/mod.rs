@@ -98,11 +98,11 @@ fn is_direct(flow: &FlowSide, setup: &TransactionSetup) -> bool {
 pub(crate) fn prepare(flow: &FlowSide, setup: &TransactionSetup) -> Result<(), SockError> {
     let kept = matches!(setup.connections, TransactionConnections::Kept);
     let waits = !kept || is_direct(flow, setup);
-    let patience = Some(flow.control.max_wait());
+    let timeout = Some(flow.control.max_wait());
     for socket in flow.sockets.iter() {
         set_nonblocking(&socket, !waits)?;
-        set_recv_timeout(&socket, patience)?;
-        set_send_timeout(&socket, patience)?;
+        set_recv_timeout(&socket, timeout)?;
+        set_send_timeout(&socket, timeout)?;
     }
     Ok(())
 }

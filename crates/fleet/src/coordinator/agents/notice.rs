@@ -28,7 +28,7 @@ pub enum AgentNotice {
         /// Why.
         why: ForeignText,
     },
-    /// The database may have lost something that so many agents have: nothing is booked until they have new calendars.
+    /// The database may have lost something that this number of agents have: nothing is booked until they have new calendars.
     Loss(u64),
 }
 

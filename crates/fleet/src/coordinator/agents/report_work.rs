@@ -18,7 +18,7 @@ const SESSION_TIMEOUT: Span = Span::from_secs(90);
 const BYTES_AT_ONCE: usize = 8 << 20;
 
 /// What became of a message.
-pub(super) enum Heard {
+pub(super) enum AcceptedMessage {
     Report { report: AgentReport, agent: Box<FleetAgent>, refused: String, loss: bool, is_new: bool },
     Part { agent: String, run: PlainName, part: u32, digest: ResultDigest },
     Whole { agent: String, run: PlainName, log: String, is_known: bool, digest: ResultDigest },
@@ -35,7 +35,7 @@ pub(super) struct ReportWork<'w, 'd> {
     pub(super) now: UnixTime,
     /// Bytes of results that were read, whatever is in them.
     pub(super) taken_bytes: usize,
-    pub(super) done: Vec<Heard>,
+    pub(super) done: Vec<AcceptedMessage>,
 }
 
 impl ReportWork<'_, '_> {
@@ -82,7 +82,7 @@ impl ReportWork<'_, '_> {
                 self.calendar.hand_out_again(&agent.name)?;
             }
         }
-        self.done.push(Heard::Report {
+        self.done.push(AcceptedMessage::Report {
             report: report.clone(),
             agent: Box::new(agent),
             refused,
@@ -139,7 +139,7 @@ impl ReportWork<'_, '_> {
         match self.calendar.add_result_part((&agent, &id), parts, &part.content, self.now)? {
             ResultParts::Kept => {
                 let digest = ResultDigest::of([part.content.as_str()]);
-                self.done.push(Heard::Part { agent, run: id, part: part.part, digest });
+                self.done.push(AcceptedMessage::Part { agent, run: id, part: part.part, digest });
             }
             ResultParts::Whole(whole) => {
                 self.calendar.remove_result_parts(&id)?;
@@ -154,7 +154,13 @@ impl ReportWork<'_, '_> {
                 }
                 let log = document.log.into_string();
                 let digest = ResultDigest::of([whole.as_str()]);
-                self.done.push(Heard::Whole { agent, run: id, log, is_known: run.is_some(), digest });
+                self.done.push(AcceptedMessage::Whole {
+                    agent,
+                    run: id,
+                    log,
+                    is_known: run.is_some(),
+                    digest,
+                });
             }
         }
         Ok(())

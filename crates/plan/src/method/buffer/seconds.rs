@@ -11,7 +11,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 
 /// The table of a flow; `None` without samples, and for UDP, which has no window.
 pub(super) fn table(view: &BufferFlow<'_>) -> Option<MethodTable> {
-    let passage = view.passage.as_ref()?;
+    let queue = view.queue.as_ref()?;
     if view.measured.plan.transport == Transport::Udp {
         return None;
     }
@@ -19,7 +19,7 @@ pub(super) fn table(view: &BufferFlow<'_>) -> Option<MethodTable> {
     if seconds.is_empty() {
         return None;
     }
-    let path = passage.path()?;
+    let path = queue.path()?;
     let path = BufferPath { others_bps: view.others * path.drain_bps, ..*path };
     let readings: Vec<BufferInterval> = seconds.iter().map(|second| second.reading).collect();
     let row = |(second, implied): (&Second, linerate_theory::buffer::BufferRow)| MethodRow {

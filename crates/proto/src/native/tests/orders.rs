@@ -125,7 +125,7 @@ fn a_trial_beyond_its_series_is_refused() {
         server.0.input(NOW, SessionInput::FlowsOpen).unwrap();
         server.receive(&json!({"type": "start"})).unwrap();
         let trial =
-            json!({"type": "trial", "trial": 0, "message_bytes": bytes, "repeats": 1, "patience_ns": 1});
+            json!({"type": "trial", "trial": 0, "message_bytes": bytes, "repeats": 1, "timeout_ns": 1});
         assert_eq!(server.receive(&trial).is_ok(), sound, "{bytes}");
     }
 }

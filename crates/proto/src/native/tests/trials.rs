@@ -24,7 +24,7 @@ fn uploads() -> CheckedSpec {
 }
 
 fn trial(trial: u32) -> SweepTrial {
-    SweepTrial { trial, message_bytes: Bytes::new(64), repeats: 10, patience_ns: Span::from_secs(20) }
+    SweepTrial { trial, message_bytes: Bytes::new(64), repeats: 10, timeout_ns: Span::from_secs(20) }
 }
 
 fn counted(trial: u32) -> TrialCount {
@@ -160,7 +160,7 @@ fn what_cannot_be_is_refused_at_either_end() {
         SweepTrial { message_bytes: Bytes::new((64 << 20) + 1), ..trial(0) },
         SweepTrial { repeats: 0, ..trial(0) },
         SweepTrial { repeats: 100_001, ..trial(0) },
-        SweepTrial { patience_ns: Span::from_secs(601), ..trial(0) },
+        SweepTrial { timeout_ns: Span::from_secs(601), ..trial(0) },
     ] {
         let mut pair = SweepEnds::started(&spec()).unwrap();
         assert!(

@@ -1,4 +1,4 @@
-//! The course of a flow, by the progress that its receiver reports.
+//! What a flow has received at several moments, as its receiver reports it.
 
 use linerate_units::{Bytes, Span};
 
@@ -7,14 +7,14 @@ const MAX_POINTS: usize = 2048;
 
 /// Bytes received and time of the last read, at several moments of a flow.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Course {
+pub(crate) struct ReceivedSeries {
     points: Vec<(Bytes, Span)>,
     /// One reported point in this number is kept.
     every: usize,
     reported: usize,
 }
 
-impl Course {
+impl ReceivedSeries {
     /// Adds a report. One that is not later than the last one is ignored.
     pub(crate) fn note(&mut self, bytes: Bytes, elapsed: Span) {
         let later = self.points.last().is_none_or(|last| elapsed > last.1 && bytes >= last.0);
@@ -62,24 +62,24 @@ mod tests {
 
     #[test]
     fn rates_are_those_between_reports() {
-        let mut course = Course::default();
+        let mut series = ReceivedSeries::default();
         for (bytes, ms) in [(0, 0), (1000, 1), (1000, 1), (3000, 3), (2000, 4), (6000, 5)] {
-            course.note(Bytes::new(bytes), Span::from_ms(ms));
+            series.note(Bytes::new(bytes), Span::from_ms(ms));
         }
         // 2000 bytes in 2 ms, then 3000 in 2 ms. Points that are not later, or have fewer bytes, were ignored.
-        assert_eq!(course.rates(), [8e6, 12e6]);
+        assert_eq!(series.rates(), [8e6, 12e6]);
         // 6000 bytes in 5 ms.
-        assert_eq!(course.path_bps(), Some(9.6e6));
-        assert_eq!(Course::default().path_bps(), None);
+        assert_eq!(series.path_bps(), Some(9.6e6));
+        assert_eq!(ReceivedSeries::default().path_bps(), None);
     }
 
     #[test]
     fn a_long_flow_keeps_a_bounded_number_of_points() {
-        let mut course = Course::default();
+        let mut series = ReceivedSeries::default();
         for tick in 1..=50_000_u64 {
-            course.note(Bytes::new(tick * 125), Span::from_ms(tick));
+            series.note(Bytes::new(tick * 125), Span::from_ms(tick));
         }
-        let rates = course.rates();
+        let rates = series.rates();
         assert!(rates.len() <= MAX_POINTS && rates.len() > MAX_POINTS / 4, "{}", rates.len());
         assert!(rates.iter().all(|rate| (rate - 1e6).abs() < 1.0));
     }

@@ -16,7 +16,7 @@ pub(crate) struct IntervalGrid {
 }
 
 /// The intervals in which answered probes were sent, sorted by time.
-pub(super) fn course(rule: IntervalGrid, exchanges: &[ProbeExchange]) -> Vec<LatencyInterval> {
+pub(super) fn intervals(rule: IntervalGrid, exchanges: &[ProbeExchange]) -> Vec<LatencyInterval> {
     let tick = rule.tick.as_ns().max(1);
     let place = |exchange: &ProbeExchange| exchange.sent.saturating_sub(rule.epoch.0) / tick;
     let mut sorted: Vec<(u64, u64)> = exchanges.iter().map(|one| (place(one), one.on_the_path())).collect();
@@ -77,7 +77,7 @@ mod tests {
             max_ns: ms(max),
         };
         let expected = [interval(200, 4, [50, 60, 60, 90]), interval(400, 1, [55; 4])];
-        assert_eq!(course(rule, &series), expected);
-        assert_eq!(course(rule, &[]), []);
+        assert_eq!(intervals(rule, &series), expected);
+        assert_eq!(intervals(rule, &[]), []);
     }
 }
