@@ -44,7 +44,7 @@ pub fn iperf3_results(bytes: &[u8]) {
         assert_eq!(again.streams.len(), results.streams.len());
         assert_eq!(again.knows_retransmits, results.knows_retransmits);
         for stream in &results.streams {
-            let _ = stream.half(true, results.knows_retransmits, stream.omitted.unwrap_or_default());
+            let _ = stream.side(true, results.knows_retransmits, stream.omitted.unwrap_or_default());
         }
     }
     let mut held = bytes.to_vec();

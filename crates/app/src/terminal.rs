@@ -21,12 +21,12 @@ pub(crate) fn stdout_view() -> TextLayout {
 }
 
 /// Width of plans that do not go to a terminal: tables may be wide in a file or another program.
-const UNWATCHED_PLAN_WIDTH: usize = 160;
+const REDIRECTED_PLAN_WIDTH: usize = 160;
 
 /// The view of a plan for stdout.
 pub(crate) fn plan_view() -> TextLayout {
     let view = stdout_view();
-    if printed() { view } else { TextLayout { width: UNWATCHED_PLAN_WIDTH, ..view } }
+    if printed() { view } else { TextLayout { width: REDIRECTED_PLAN_WIDTH, ..view } }
 }
 
 /// An empty page for stdout.

@@ -78,13 +78,13 @@ pub(crate) fn judge(flow: FlowId, log: &mut Log<'_>) {
     let diagnosis = diagnose(&evidence);
     let caveats =
         log.record().flow(flow).map(|record| caveats::caveats(log.record(), record, &evidence, &diagnosis));
-    for doubt in caveats.unwrap_or_default() {
-        log.warn(Some(flow), doubt.kind, doubt.text.into());
+    for caveat in caveats.unwrap_or_default() {
+        log.warn(Some(flow), caveat.kind, caveat.text.into());
     }
-    for doubt in caveats::outdated(log.record()) {
-        let known = log.record().caveats.contains(&doubt);
+    for caveat in caveats::outdated(log.record()) {
+        let known = log.record().caveats.contains(&caveat);
         if !known {
-            log.warn(None, doubt.kind, doubt.text.into());
+            log.warn(None, caveat.kind, caveat.text.into());
         }
     }
     log.note(Body::Ceilings { flow, ceilings: diagnosis.ceilings, ceiling: diagnosis.expected });

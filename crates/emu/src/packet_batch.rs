@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_train_weighs_what_its_packets_weigh() {
+    fn a_batch_weighs_what_its_packets_weigh() {
         let sizes = PacketSizes { packets: 3, each: 1514, last: 100 };
         let plain = Framing::default();
         for packets in 0..=3 {

@@ -46,7 +46,7 @@ pub trait Stage<T: PacketBatch> {
 /// A number of packets and their bytes, counted as [`Framing::frame`] does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Count {
-    /// Packets on the wire, not trains.
+    /// Packets on the wire, not batches.
     pub packets: u64,
     /// Bytes of their frames.
     pub bytes: Bytes,

@@ -85,7 +85,7 @@ pub(crate) fn jobs(flow: &FlowSide) -> Result<Prepared, SockError> {
     if flow.writes() {
         caveats.extend(caveats::ineffective(&settings));
     }
-    let (method, doubt) = send_method(flow);
+    let (method, caveat) = send_method(flow);
     let clock = departures::clock(flow);
     if flow.setup.txtime.is_some() && flow.writes() {
         settings.txtime.effective = Some(matches!(clock, Ok(Some(_))));
@@ -98,7 +98,7 @@ pub(crate) fn jobs(flow: &FlowSide) -> Result<Prepared, SockError> {
     caveats.extend(caveats::cannot_spin(flow));
     if let Some(asked) = settings.io.asked.as_deref().filter(|_| flow.writes()) {
         let used = if refused.is_some() { SendMethod::Copy } else { method };
-        if let Some(why) = refused.or(doubt) {
+        if let Some(why) = refused.or(caveat) {
             caveats.push(caveats::other_send_method(asked, used.name(), &why));
         }
         settings.io.effective = Some(used.name().into());

@@ -61,7 +61,7 @@ pub use layout::TextLayout;
 pub use live::Live;
 pub use metrics_reference::metrics_reference;
 pub use plan::{PLAN_RESULT_SCHEMA, PlanDocument};
-pub use plan_progress::{EndedTrial, PlanFlowFrame, PlanFrame, PlanLive, PlanNews, TrialGoodput};
+pub use plan_progress::{EndedTrial, PlanFlowFrame, PlanFrame, PlanLive, PlanUpdate, TrialGoodput};
 pub use rows::IntervalRows;
 pub use text::text;
 pub use text_flow::plural;

@@ -31,7 +31,7 @@ pub struct PlanLive {
 
 /// What an event changes for viewers of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PlanNews {
+pub enum PlanUpdate {
     /// Nothing.
     Nothing,
     /// Figures that the next event changes again: they may be shown a few times a second.
@@ -150,15 +150,15 @@ impl PlanLive {
     }
 
     /// An event of the run with this number in the trial.
-    pub fn on(&mut self, run: usize, body: &Body) -> PlanNews {
+    pub fn on(&mut self, run: usize, body: &Body) -> PlanUpdate {
         let Some(flow) = self.running.get(run).and_then(|flow| self.flows.get_mut(*flow)) else {
-            return PlanNews::Nothing;
+            return PlanUpdate::Nothing;
         };
         match body {
             Body::Queued { position, .. } => flow.position = Some(*position),
             Body::Progress { bytes, elapsed, .. } => {
                 flow.count(*bytes, *elapsed);
-                return PlanNews::Figures;
+                return PlanUpdate::Figures;
             }
             // What has ended has no rate now.
             Body::FlowEnded { side: Side::Receiver, .. } => flow.rate = None,
@@ -166,12 +166,12 @@ impl PlanLive {
             // It is its turn: hosts are asked what they are, and flows are set up, after all have a place.
             Body::Host { .. } | Body::FlowPlanned(_) | Body::Latency { .. } => {
                 if flow.position.take().is_none() {
-                    return PlanNews::Nothing;
+                    return PlanUpdate::Nothing;
                 }
             }
-            _ => return PlanNews::Nothing,
+            _ => return PlanUpdate::Nothing,
         }
-        PlanNews::Stage
+        PlanUpdate::Stage
     }
 
     /// The line for a terminal: a bar, the time left, the trial, and the rates of its flows now.
@@ -333,12 +333,12 @@ mod tests {
         let mut live = bulk();
         live.flows.push(FlowRate { name: "probe".to_owned(), ..FlowRate::default() });
         live.running = vec![1];
-        assert_eq!(live.on(0, &counted(2_500_000, Span::from_ms(200))), PlanNews::Figures);
+        assert_eq!(live.on(0, &counted(2_500_000, Span::from_ms(200))), PlanUpdate::Figures);
         let rates =
             |live: &PlanLive| live.frame(Span::ZERO).flows.iter().map(|f| f.bitrate_bps).collect::<Vec<_>>();
         assert_eq!(rates(&live), [None, Some(100e6)]);
         let ended = Body::RunEnded { outcome: Outcome::Completed, reason: None };
-        assert_eq!([live.on(0, &ended), live.on(1, &ended)], [PlanNews::Stage, PlanNews::Nothing]);
+        assert_eq!([live.on(0, &ended), live.on(1, &ended)], [PlanUpdate::Stage, PlanUpdate::Nothing]);
         assert_eq!(rates(&live), [None, None]);
     }
 
@@ -346,11 +346,11 @@ mod tests {
     fn a_flow_that_waits_for_a_busy_host_says_so_until_its_turn() {
         let mut live = bulk();
         let queued = Body::Queued { position: 2, wait: Span::from_secs(8) };
-        assert_eq!(live.on(0, &queued), PlanNews::Stage);
+        assert_eq!(live.on(0, &queued), PlanUpdate::Stage);
         assert_eq!(live.frame(Span::ZERO).flows[0].position, Some(2));
         assert!(live.line(100).ends_with("bulk waits in a server's queue, position 2"), "{}", live.line(100));
-        assert_eq!(live.on(0, &Body::FlowPlanned(upload())), PlanNews::Stage, "it is its turn");
-        assert_eq!(live.on(0, &Body::FlowPlanned(upload())), PlanNews::Nothing);
+        assert_eq!(live.on(0, &Body::FlowPlanned(upload())), PlanUpdate::Stage, "it is its turn");
+        assert_eq!(live.on(0, &Body::FlowPlanned(upload())), PlanUpdate::Nothing);
         assert_eq!(live.frame(Span::ZERO).flows[0].position, None);
         live.on(0, &Body::Queued { position: 1, wait: Span::ZERO });
         live.on(0, &Body::RunEnded { outcome: Outcome::Failed, reason: None });

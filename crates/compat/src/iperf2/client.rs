@@ -62,7 +62,7 @@ pub struct Iperf2Client {
     opened: BTreeMap<u32, Opened>,
     streams: Vec<Iperf2Stream>,
     header: TestHeader,
-    halves: Vec<Iperf2Direction>,
+    directions: Vec<Iperf2Direction>,
     /// Accepted reverse connections, and peers of received datagrams.
     back: Vec<Iperf2Stream>,
     back_generation: Generation,
@@ -88,7 +88,7 @@ impl Iperf2Client {
             opened: BTreeMap::new(),
             streams: Vec::new(),
             header,
-            halves: Vec::new(),
+            directions: Vec::new(),
             back: Vec::new(),
             back_generation: Generation::New,
             answers: BTreeMap::new(),
@@ -252,8 +252,8 @@ impl Iperf2Client {
         let mode = self.queue.settings.mode;
         if mode != Iperf2Mode::Reverse {
             let load = self.load(true, false);
-            let half = Iperf2Direction::start(&mut self.queue, now, load, self.streams.clone());
-            self.halves.push(half);
+            let direction = Iperf2Direction::start(&mut self.queue, now, load, self.streams.clone());
+            self.directions.push(direction);
         }
         if matches!(mode, Iperf2Mode::Reverse | Iperf2Mode::FullDuplex) {
             let load = self.load(false, true);
@@ -261,8 +261,8 @@ impl Iperf2Client {
             if mode == Iperf2Mode::FullDuplex {
                 streams.iter_mut().for_each(|stream| stream.own_bytes = 0);
             }
-            let half = Iperf2Direction::start(&mut self.queue, now, load, streams);
-            self.halves.push(half);
+            let direction = Iperf2Direction::start(&mut self.queue, now, load, streams);
+            self.directions.push(direction);
         }
         if mode == Iperf2Mode::Dual {
             self.start_back(now);
@@ -284,8 +284,8 @@ impl Iperf2Client {
             }
             return;
         }
-        for half in &mut self.halves {
-            half.datagram(&mut self.queue, now, link, bytes);
+        for direction in &mut self.directions {
+            direction.datagram(&mut self.queue, now, link, bytes);
         }
         self.check_finished(now);
     }
@@ -321,8 +321,8 @@ impl Iperf2Client {
             self.end(Some("the server closed the connection".to_owned()));
             return;
         }
-        for half in &mut self.halves {
-            half.closed(&mut self.queue, now, link, reason);
+        for direction in &mut self.directions {
+            direction.closed(&mut self.queue, now, link, reason);
         }
         self.check_finished(now);
     }
@@ -348,8 +348,8 @@ impl Iperf2Client {
                     self.end(Some("the server did not connect back".to_owned()));
                 }
                 Iperf2ClientState::Piping => {
-                    if let Some(half) = self.halves.first_mut() {
-                        half.end_of_input(&mut self.queue, now);
+                    if let Some(direction) = self.directions.first_mut() {
+                        direction.end_of_input(&mut self.queue, now);
                     }
                 }
                 Iperf2ClientState::Connecting => self.next_connects(now),
@@ -357,8 +357,8 @@ impl Iperf2Client {
             }
         }
         self.retry(now);
-        for half in &mut self.halves {
-            half.tick(&mut self.queue, now);
+        for direction in &mut self.directions {
+            direction.tick(&mut self.queue, now);
         }
         self.check_finished(now);
     }
@@ -366,11 +366,12 @@ impl Iperf2Client {
     /// Ends the test if everything is over, or waits for its second half.
     fn check_finished(&mut self, now: Timestamp) {
         let testing = matches!(self.stage, Iperf2ClientState::Testing | Iperf2ClientState::Piping);
-        if !testing || !self.halves.iter().all(Iperf2Direction::is_over) {
+        if !testing || !self.directions.iter().all(Iperf2Direction::is_over) {
             return;
         }
-        let trouble = self.halves.iter().find_map(|half| half.trouble.clone());
-        let back_missing = self.goes_back() && !self.halves.iter().any(|half| half.load.flow == FlowId(1));
+        let trouble = self.directions.iter().find_map(|direction| direction.trouble.clone());
+        let back_missing =
+            self.goes_back() && !self.directions.iter().any(|direction| direction.load.flow == FlowId(1));
         if back_missing && trouble.is_none() && !self.cut {
             let wait = match self.queue.settings.amount {
                 Iperf2Amount::Time(time) => time,
@@ -400,12 +401,12 @@ impl Iperf2Client {
     }
 
     fn interrupted(&mut self, now: Timestamp) {
-        if std::mem::replace(&mut self.cut, true) || self.halves.is_empty() {
+        if std::mem::replace(&mut self.cut, true) || self.directions.is_empty() {
             self.queue.exit(130);
             return;
         }
-        for half in &mut self.halves {
-            half.stop(&mut self.queue);
+        for direction in &mut self.directions {
+            direction.stop(&mut self.queue);
         }
         self.check_finished(now);
     }
@@ -425,25 +426,30 @@ impl StandIn for Iperf2Client {
             Input::Datagram { link, from, bytes } => self.datagram(now, link, from, bytes),
             Input::Closed { link, reason } => self.closed(now, link, reason.as_ref()),
             Input::Written { flow } => {
-                if let Some(half) = self.halves.iter().find(|half| half.load.flow == flow) {
-                    half.written(&mut self.queue);
+                if let Some(direction) = self.directions.iter().find(|direction| direction.load.flow == flow)
+                {
+                    direction.written(&mut self.queue);
                 }
             }
             Input::NotStarted { flow, reason } => {
-                if let Some(half) = self.halves.iter_mut().find(|half| half.load.flow == flow) {
-                    half.not_started(&reason);
+                if let Some(direction) =
+                    self.directions.iter_mut().find(|direction| direction.load.flow == flow)
+                {
+                    direction.not_started(&reason);
                 }
                 self.check_finished(now);
             }
             Input::Counts { flows, .. } => {
-                for half in &mut self.halves {
-                    half.counts(&mut self.queue, now, flows);
+                for direction in &mut self.directions {
+                    direction.counts(&mut self.queue, now, flows);
                 }
                 self.check_finished(now);
             }
             Input::Ended { counts } => {
-                if let Some(half) = self.halves.iter_mut().find(|half| half.load.flow == counts.flow) {
-                    half.ended(&mut self.queue, now, counts);
+                if let Some(direction) =
+                    self.directions.iter_mut().find(|direction| direction.load.flow == counts.flow)
+                {
+                    direction.ended(&mut self.queue, now, counts);
                 }
                 self.check_finished(now);
             }
@@ -460,8 +466,8 @@ impl StandIn for Iperf2Client {
     }
 
     fn deadline(&self) -> Option<Timestamp> {
-        let halves = self.halves.iter().filter_map(|half| half.due);
+        let directions = self.directions.iter().filter_map(|direction| direction.due);
         let retries = self.retries.values().filter_map(|(at, _)| *at);
-        halves.chain(retries).chain(self.due).min().filter(|_| !self.queue.over)
+        directions.chain(retries).chain(self.due).min().filter(|_| !self.queue.over)
     }
 }

@@ -83,9 +83,9 @@ impl Iperf2Direction {
     ) -> Self {
         let task = task(queue, &load, &streams);
         queue.put(Output::Start(Box::new(task)));
-        let mut half = Self::new(now, load, streams);
-        half.due = Some(now + queue.settings.interval.unwrap_or(POLL_INTERVAL));
-        half
+        let mut direction = Self::new(now, load, streams);
+        direction.due = Some(now + queue.settings.interval.unwrap_or(POLL_INTERVAL));
+        direction
     }
 
     fn new(now: Timestamp, load: Iperf2Load, streams: Vec<Iperf2Stream>) -> Self {
@@ -123,10 +123,10 @@ impl Iperf2Direction {
         load: Iperf2Load,
         streams: Vec<Iperf2Stream>,
     ) -> Self {
-        let mut half = Self::new(now, load, streams);
-        half.has_begun(queue, began);
-        half.finish(queue, now, now);
-        half
+        let mut direction = Self::new(now, load, streams);
+        direction.has_begun(queue, began);
+        direction.finish(queue, now, now);
+        direction
     }
 
     /// Moves the start to that of the connection, which is a little earlier than the engine's, unless the test

@@ -57,7 +57,7 @@ pub(super) struct Iperf2Run {
     /// Number of connections so far.
     connections: usize,
     closed: Vec<Link>,
-    halves: Vec<Iperf2Direction>,
+    directions: Vec<Iperf2Direction>,
     /// Requested reverse connections, and open ones.
     asked_back: Vec<Link>,
     back: Vec<Iperf2Stream>,
@@ -89,7 +89,7 @@ impl Iperf2Run {
             streams: Vec::new(),
             connections: 0,
             closed: Vec::new(),
-            halves: Vec::new(),
+            directions: Vec::new(),
             asked_back: Vec::new(),
             back: Vec::new(),
             went_back: false,
@@ -181,12 +181,12 @@ impl Iperf2Run {
         let gone = !self.udp && streams.iter().all(|stream| self.closed.contains(&stream.link));
         if mode != Iperf2Mode::Reverse {
             let load = self.load(queue, false, false, shared);
-            self.halves.push(if gone {
+            self.directions.push(if gone {
                 Iperf2Direction::completed_before_engine(queue, now, self.accepted_at, load, streams.clone())
             } else {
-                let mut half = Iperf2Direction::start(queue, now, load, streams.clone());
-                half.has_begun(queue, self.began_at(queue));
-                half
+                let mut direction = Iperf2Direction::start(queue, now, load, streams.clone());
+                direction.has_begun(queue, self.began_at(queue));
+                direction
             });
         }
         if matches!(mode, Iperf2Mode::Reverse | Iperf2Mode::FullDuplex) && !gone {
@@ -201,7 +201,7 @@ impl Iperf2Run {
                     queue.put(Output::Send { link: stream.link, bytes });
                 }
             }
-            self.halves.push(Iperf2Direction::start(queue, now, load, own));
+            self.directions.push(Iperf2Direction::start(queue, now, load, own));
         }
         if mode == Iperf2Mode::Dual || mode == Iperf2Mode::Tradeoff && gone {
             self.connect_back(queue, links);
@@ -304,7 +304,7 @@ impl Iperf2Run {
     fn start_back(&mut self, queue: &mut OutputQueue, now: Timestamp) {
         if self.asked_back.is_empty() && !self.back.is_empty() && self.stage == Iperf2RunState::Running {
             let load = self.load(queue, true, true, false);
-            self.halves.push(Iperf2Direction::start(queue, now, load, self.back.clone()));
+            self.directions.push(Iperf2Direction::start(queue, now, load, self.back.clone()));
         }
     }
 
@@ -341,9 +341,9 @@ impl Iperf2Run {
 
     pub(super) fn datagram(&mut self, queue: &mut OutputQueue, now: Timestamp, link: Link, bytes: &[u8]) {
         if self.stage == Iperf2RunState::Running {
-            for half in &mut self.halves {
-                half.late_datagram(link, bytes);
-                half.datagram(queue, now, link, bytes);
+            for direction in &mut self.directions {
+                direction.late_datagram(link, bytes);
+                direction.datagram(queue, now, link, bytes);
             }
             return;
         }
@@ -362,26 +362,26 @@ impl Iperf2Run {
         reason: Option<&SystemError>,
     ) {
         self.closed.push(link);
-        for half in &mut self.halves {
-            half.closed(queue, now, link, reason);
+        for direction in &mut self.directions {
+            direction.closed(queue, now, link, reason);
         }
     }
 
     pub(super) fn written(&self, queue: &mut OutputQueue, flow: FlowId) {
-        if let Some(half) = self.halves.iter().find(|half| half.load.flow == flow) {
-            half.written(queue);
+        if let Some(direction) = self.directions.iter().find(|direction| direction.load.flow == flow) {
+            direction.written(queue);
         }
     }
 
     pub(super) fn not_started(&mut self, flow: FlowId, reason: &SystemError) {
-        if let Some(half) = self.halves.iter_mut().find(|half| half.load.flow == flow) {
-            half.not_started(reason);
+        if let Some(direction) = self.directions.iter_mut().find(|direction| direction.load.flow == flow) {
+            direction.not_started(reason);
         }
     }
 
     pub(super) fn counts(&mut self, queue: &mut OutputQueue, now: Timestamp, flows: &[FlowCounts]) {
-        for half in &mut self.halves {
-            half.counts(queue, now, flows);
+        for direction in &mut self.directions {
+            direction.counts(queue, now, flows);
         }
     }
 
@@ -392,10 +392,12 @@ impl Iperf2Run {
         counts: &FlowCounts,
         links: &mut Vec<Link>,
     ) {
-        if let Some(half) = self.halves.iter_mut().find(|half| half.load.flow == counts.flow) {
-            half.ended(queue, now, counts);
+        if let Some(direction) =
+            self.directions.iter_mut().find(|direction| direction.load.flow == counts.flow)
+        {
+            direction.ended(queue, now, counts);
             // The client's measurement lasts until its connections are closed.
-            if !half.load.sends && !half.load.shared && !half.load.udp {
+            if !direction.load.sends && !direction.load.shared && !direction.load.udp {
                 for stream in self.streams.drain(..) {
                     queue.put(Output::Close { link: stream.link });
                 }
@@ -406,7 +408,7 @@ impl Iperf2Run {
 
     /// With -r the reverse test begins after the client's test.
     fn go_back_when_due(&mut self, queue: &mut OutputQueue, links: &mut Vec<Link>) {
-        let received = self.halves.iter().any(Iperf2Direction::is_over);
+        let received = self.directions.iter().any(Iperf2Direction::is_over);
         if self.mode() == Iperf2Mode::Tradeoff && received && !self.went_back && self.error().is_none() {
             self.connect_back(queue, links);
         }
@@ -420,16 +422,16 @@ impl Iperf2Run {
                 self.ask(queue);
             }
         }
-        for half in &mut self.halves {
-            half.tick(queue, now);
+        for direction in &mut self.directions {
+            direction.tick(queue, now);
         }
         self.go_back_when_due(queue, links);
     }
 
     pub(super) fn stop(&mut self, queue: &mut OutputQueue, _now: Timestamp) {
         self.went_back = true;
-        for half in &mut self.halves {
-            half.stop(queue);
+        for direction in &mut self.directions {
+            direction.stop(queue);
         }
         if self.stage != Iperf2RunState::Running {
             self.stage = Iperf2RunState::Over;
@@ -437,11 +439,13 @@ impl Iperf2Run {
     }
 
     pub(super) fn due(&self) -> Option<Timestamp> {
-        self.halves.iter().filter_map(|half| half.due).chain(self.due).min()
+        self.directions.iter().filter_map(|direction| direction.due).chain(self.due).min()
     }
 
     pub(super) fn error(&self) -> Option<&String> {
-        self.trouble.as_ref().or_else(|| self.halves.iter().find_map(|half| half.trouble.as_ref()))
+        self.trouble
+            .as_ref()
+            .or_else(|| self.directions.iter().find_map(|direction| direction.trouble.as_ref()))
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -453,7 +457,7 @@ impl Iperf2Run {
         match self.stage {
             Iperf2RunState::Gathering | Iperf2RunState::Asking => false,
             Iperf2RunState::Running => {
-                !opening && !back_missing && self.halves.iter().all(Iperf2Direction::is_over)
+                !opening && !back_missing && self.directions.iter().all(Iperf2Direction::is_over)
             }
             Iperf2RunState::Over => true,
         }
@@ -462,7 +466,8 @@ impl Iperf2Run {
     /// Releases the place: others may be measured while the last datagram is still being answered.
     pub(super) fn report_measured(&mut self, queue: &mut OutputQueue) {
         let waits = self.mode() == Iperf2Mode::Tradeoff && !self.went_back || !self.asked_back.is_empty();
-        let measured = !self.halves.is_empty() && self.halves.iter().all(Iperf2Direction::is_measured);
+        let measured =
+            !self.directions.is_empty() && self.directions.iter().all(Iperf2Direction::is_measured);
         if self.stage == Iperf2RunState::Running && measured && !waits {
             self.report_over(queue);
         }

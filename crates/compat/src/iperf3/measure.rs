@@ -153,9 +153,9 @@ impl Iperf3Meter {
     }
 
     /// The counts after the omitted part by stream, and whether this end sent.
-    pub(super) fn halves(&self, now: Timestamp) -> Vec<(bool, StreamEndCounts)> {
+    pub(super) fn sides(&self, now: Timestamp) -> Vec<(bool, StreamEndCounts)> {
         let duration = self.elapsed(now);
-        let half = |stream: &StreamMeter| {
+        let side = |stream: &StreamMeter| {
             let counts = stream.since(&stream.omitted, self.udp);
             StreamEndCounts {
                 bytes: counts.bytes,
@@ -167,7 +167,7 @@ impl Iperf3Meter {
                 jitter: counts.jitter,
             }
         };
-        self.streams.iter().map(|stream| (stream.sends, half(stream))).collect()
+        self.streams.iter().map(|stream| (stream.sends, side(stream))).collect()
     }
 
     /// CPU share of this process during the measurement.
@@ -307,9 +307,9 @@ mod tests {
         let stream = meter.results(at(13)).streams[0];
         assert_eq!((stream.bytes, stream.packets, stream.errors, stream.retransmits), (3000, 43, 4, -1));
         assert_eq!(stream.omitted, Some(Omitted { errors: 1, packets: 10 }));
-        let (sent, half) = meter.halves(at(13))[0];
-        assert_eq!((sent, half.packets, half.lost, half.out_of_order), (false, 33, 3, 3));
-        assert_eq!(half.duration, Span::from_secs(2));
+        let (sent, side) = meter.sides(at(13))[0];
+        assert_eq!((sent, side.packets, side.lost, side.out_of_order), (false, 33, 3, 3));
+        assert_eq!(side.duration, Span::from_secs(2));
         // 0.1 s of CPU time in 2 s.
         assert!((meter.cpu_share().total - 5.0).abs() < 1e-9);
     }

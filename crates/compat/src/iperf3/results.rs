@@ -171,7 +171,7 @@ impl StreamResult {
     /// Converts the results for a report. `sent` says whether that end sent the stream; `own` is used for the
     /// omitted part if the peer does not report it.
     #[must_use]
-    pub fn half(&self, sent: bool, knows_retransmits: Option<bool>, own: Omitted) -> StreamEndCounts {
+    pub fn side(&self, sent: bool, knows_retransmits: Option<bool>, own: Omitted) -> StreamEndCounts {
         let count = |value: i64| u64::try_from(value).unwrap_or(0);
         let knows = sent && knows_retransmits == Some(true) && self.retransmits >= 0;
         let omitted = self.omitted.unwrap_or(own);
@@ -228,9 +228,9 @@ mod tests {
         let results = Iperf3Results::read(REAL.as_bytes(), OWN).unwrap();
         assert_eq!(results.knows_retransmits, Some(true));
         assert_eq!(results.congestion.as_deref(), Some("bbr"));
-        let half = results.stream(1).unwrap().half(true, results.knows_retransmits, Omitted::default());
-        assert_eq!((half.bytes, half.retransmits), (503_808, Some(0)));
-        assert_eq!(half.duration, Span::from_ns(2_001_337_000));
+        let side = results.stream(1).unwrap().side(true, results.knows_retransmits, Omitted::default());
+        assert_eq!((side.bytes, side.retransmits), (503_808, Some(0)));
+        assert_eq!(side.duration, Span::from_ns(2_001_337_000));
         assert_eq!(String::from_utf8(results.write()).unwrap(), REAL);
     }
 
@@ -241,7 +241,7 @@ mod tests {
             .replace("\"retransmits\":0", "\"retransmits\":18446744073709551615");
         let results = Iperf3Results::read(wrapped.as_bytes(), OWN).unwrap();
         assert_eq!(results.knows_retransmits, None);
-        assert_eq!(results.stream(1).unwrap().half(true, None, Omitted::default()).retransmits, None);
+        assert_eq!(results.stream(1).unwrap().side(true, None, Omitted::default()).retransmits, None);
     }
 
     #[test]
@@ -253,8 +253,8 @@ mod tests {
         let results = Iperf3Results::read(old.as_bytes(), OWN).unwrap();
         let own = Omitted { errors: 0, packets: 9 };
         let stream = StreamResult { packets: 30, ..*results.stream(1).unwrap() };
-        let half = stream.half(true, None, own);
-        assert_eq!((half.duration, half.packets), (OWN, 21));
+        let side = stream.side(true, None, own);
+        assert_eq!((side.duration, side.packets), (OWN, 21));
         let incomplete = REAL.replace("\"omitted_errors\":0,", "");
         assert_eq!(Iperf3Results::read(incomplete.as_bytes(), OWN), None);
     }

@@ -138,13 +138,13 @@ impl Iperf3OpenTest {
         let duration = self.meter.elapsed(now);
         let remote = |id: i64, sent: bool| -> Option<StreamEndCounts> {
             let peer = peer?;
-            Some(peer.stream(id)?.half(sent, peer.knows_retransmits, self.omitted(id)))
+            Some(peer.stream(id)?.side(sent, peer.knows_retransmits, self.omitted(id)))
         };
-        let streams = self.meter.ids().zip(self.meter.halves(now)).map(|((id, sends), (_, half))| {
+        let streams = self.meter.ids().zip(self.meter.sides(now)).map(|((id, sends), (_, side))| {
             if sends {
-                Iperf3StreamEnd { sent: Some(half), received: remote(id, false) }
+                Iperf3StreamEnd { sent: Some(side), received: remote(id, false) }
             } else {
-                Iperf3StreamEnd { sent: remote(id, true), received: Some(half) }
+                Iperf3StreamEnd { sent: remote(id, true), received: Some(side) }
             }
         });
         Iperf3EndResults {
@@ -167,12 +167,12 @@ impl Iperf3OpenTest {
     pub(super) fn peer_tallies(&self, peer: &Iperf3Results, udp: bool) -> Vec<(FlowId, Tally)> {
         let tally = |group: &StreamGroup| {
             let ids = self.meter.ids_of(group.flow);
-            let halves: Vec<StreamEndCounts> = ids
+            let sides: Vec<StreamEndCounts> = ids
                 .iter()
                 .filter_map(|id| peer.stream(*id))
-                .map(|stream| stream.half(!group.sends, peer.knows_retransmits, self.omitted(stream.id)))
+                .map(|stream| stream.side(!group.sends, peer.knows_retransmits, self.omitted(stream.id)))
                 .collect();
-            (group.flow, tally(&halves, udp))
+            (group.flow, tally(&sides, udp))
         };
         self.groups.iter().map(tally).collect()
     }
@@ -188,19 +188,19 @@ impl Iperf3OpenTest {
     }
 }
 
-fn tally(halves: &[StreamEndCounts], udp: bool) -> Tally {
-    let bytes = Bytes::new(halves.iter().map(|half| half.bytes).fold(0, u64::saturating_add));
-    let elapsed = halves.iter().map(|half| half.duration).max().unwrap_or_default();
-    let retransmits: Option<u64> = halves
+fn tally(sides: &[StreamEndCounts], udp: bool) -> Tally {
+    let bytes = Bytes::new(sides.iter().map(|side| side.bytes).fold(0, u64::saturating_add));
+    let elapsed = sides.iter().map(|side| side.duration).max().unwrap_or_default();
+    let retransmits: Option<u64> = sides
         .iter()
-        .map(|half| half.retransmits)
+        .map(|side| side.retransmits)
         .try_fold(0, |sum: u64, each| Some(sum.saturating_add(each?)));
-    let sum = |of: fn(&StreamEndCounts) -> u64| halves.iter().map(of).fold(0, u64::saturating_add);
+    let sum = |of: fn(&StreamEndCounts) -> u64| sides.iter().map(of).fold(0, u64::saturating_add);
     let datagrams = UdpTally {
-        packets: sum(|half| half.packets),
-        lost: sum(|half| u64::try_from(half.lost).unwrap_or(0)),
-        out_of_order: sum(|half| half.out_of_order),
-        jitter: halves.iter().map(|half| half.jitter).max(),
+        packets: sum(|side| side.packets),
+        lost: sum(|side| u64::try_from(side.lost).unwrap_or(0)),
+        out_of_order: sum(|side| side.out_of_order),
+        jitter: sides.iter().map(|side| side.jitter).max(),
         ..UdpTally::default()
     };
     Tally {
@@ -208,11 +208,11 @@ fn tally(halves: &[StreamEndCounts], udp: bool) -> Tally {
         total_bytes: bytes,
         elapsed,
         bitrate: Bitrate::of(bytes, elapsed).unwrap_or_default(),
-        retransmits: retransmits.filter(|_| !halves.is_empty() && !udp),
+        retransmits: retransmits.filter(|_| !sides.is_empty() && !udp),
         udp: udp.then_some(datagrams),
-        streams: halves
+        streams: sides
             .iter()
-            .map(|half| StreamTally { bytes: Bytes::new(half.bytes), retransmits: half.retransmits })
+            .map(|side| StreamTally { bytes: Bytes::new(side.bytes), retransmits: side.retransmits })
             .collect(),
         complete: true,
         ..Tally::default()

@@ -175,8 +175,8 @@ mod tests {
     #[test]
     fn one_way_delays_below_the_clocks_error_are_doubted() {
         assert_eq!(offset(Some(&report(5_000, 4_000))), None);
-        let doubt = offset(Some(&report(5_000, 6_000))).unwrap();
-        assert!(doubt.text.contains("6 us") && doubt.text.contains("5 us"), "{}", doubt.text);
+        let caveat = offset(Some(&report(5_000, 6_000))).unwrap();
+        assert!(caveat.text.contains("6 us") && caveat.text.contains("5 us"), "{}", caveat.text);
         assert_eq!(offset(None), None);
     }
 }

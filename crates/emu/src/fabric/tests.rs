@@ -179,19 +179,19 @@ fn a_gigabit_port_sends_a_packet_every_12304_ns() {
 }
 
 #[test]
-fn drops_begin_at_the_configured_byte_whether_packets_come_one_by_one_or_in_trains() {
-    for in_one_train in [1_u64, 4, 44] {
+fn drops_begin_at_the_configured_byte_whether_packets_come_one_by_one_or_in_batches() {
+    for in_one_batch in [1_u64, 4, 44] {
         let buffer = 100_000;
         let mut fabric =
             network(&star(2, &LinkDirection { buffer: Bytes::new(buffer), ..direction(1000.0) }, false));
-        for number in 0..440 / in_one_train {
-            let numbers = in_one_train * number..in_one_train * (number + 1);
+        for number in 0..440 / in_one_batch {
+            let numbers = in_one_batch * number..in_one_batch * (number + 1);
             fabric.input(at(START), attachment(0), batch(0, 1, numbers));
         }
         let got = run(&mut fabric, at(START + SECOND));
         let packets: u64 = got.iter().map(|d| u64::from(d.batch.packets())).sum();
         // One is on the line at once, the others wait in whole frames of 1518 bytes.
-        assert_eq!(packets, 1 + buffer / 1518, "trains of {in_one_train}");
+        assert_eq!(packets, 1 + buffer / 1518, "batches of {in_one_batch}");
         let port = &fabric.ports(at(START + SECOND))[3];
         assert_eq!(port.dropped_queue, 440 - packets);
         assert_eq!(port.peak_bytes.get(), buffer / 1518 * 1518);
@@ -199,7 +199,7 @@ fn drops_begin_at_the_configured_byte_whether_packets_come_one_by_one_or_in_trai
 }
 
 #[test]
-fn a_packet_that_has_started_gives_its_place_back_while_its_train_is_being_sent() {
+fn a_packet_that_has_started_gives_its_place_back_while_its_batch_is_being_sent() {
     let mut fabric =
         network(&star(2, &LinkDirection { buffer: Bytes::new(44 * 1518), ..direction(1000.0) }, false));
     fabric.input(at(START), attachment(0), batch(0, 1, 0..45));
@@ -212,7 +212,7 @@ fn a_packet_that_has_started_gives_its_place_back_while_its_train_is_being_sent(
 }
 
 #[test]
-fn a_train_passes_each_further_line_of_its_rate_with_the_delay_of_one_packet() {
+fn a_batch_passes_each_further_line_of_its_rate_with_the_delay_of_one_packet() {
     let mut fabric = network(&star(2, &direction(1000.0), true));
     fabric.input(at(START), attachment(0), batch(0, 1, 0..44));
     let got = run(&mut fabric, at(START + SECOND));

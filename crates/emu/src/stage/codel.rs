@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_train_that_does_not_wait_is_not_cut() {
+    fn a_batch_that_does_not_wait_is_not_cut() {
         let mut queue = queue(false);
         queue.offer(ms(0), Numbered::new(0, 44, 1514), ROOM);
         let take = |queue: &mut Queue<Numbered>, now| {

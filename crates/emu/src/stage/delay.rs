@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_train_arrives_whole_after_the_delay() {
+    fn a_batch_arrives_whole_after_the_delay() {
         let mut stage = delay(Span::from_ms(25), DelayJitter::default());
         let batch = Numbered::new(0, 44, 9014).spread_over(Span::from_ms(1));
         stage.push(ms(3), batch.clone());

@@ -96,7 +96,7 @@ mod tests {
             [(0..1, false), (0..1, true), (1..2, false), (1..2, true), (2..3, false), (2..3, true)]
         );
         stage.set(Ratio::default());
-        assert_eq!(pass(&mut stage, 44).len(), 1, "a train without duplicates is not cut");
+        assert_eq!(pass(&mut stage, 44).len(), 1, "a batch without duplicates is not cut");
     }
 
     proptest! {

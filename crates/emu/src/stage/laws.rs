@@ -254,11 +254,11 @@ impl<'a, S: Stage<Numbered>> LawsDriver<'a, S> {
             prop_assert!(deadline >= self.now, "a deadline passed: {deadline:?}, now {:?}", self.now);
             if deadline > self.now {
                 let before = Timestamp::from_ns(deadline.as_ns() - 1);
-                prop_assert!(self.stage.pop(before).is_none(), "a train left before the deadline");
+                prop_assert!(self.stage.pop(before).is_none(), "a batch left before the deadline");
             }
             let popped = self.left.len();
             self.pop_all(deadline)?;
-            prop_assert!(self.left.len() > popped, "no train left at the deadline {deadline:?}");
+            prop_assert!(self.left.len() > popped, "no batch left at the deadline {deadline:?}");
         }
         Ok(())
     }

@@ -215,7 +215,7 @@ mod tests {
         }
         assert_eq!(count(&lost(&Loss::Random(ratio(0.0)), 1000)), 0);
         assert_eq!(count(&lost(&Loss::Random(ratio(1.0)), 1000)), 1000);
-        assert_eq!(pass(&mut losses(&Loss::None, 1), 44).len(), 1, "a train without loss is not cut");
+        assert_eq!(pass(&mut losses(&Loss::None, 1), 44).len(), 1, "a batch without loss is not cut");
     }
 
     #[test]

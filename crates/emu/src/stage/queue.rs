@@ -371,7 +371,7 @@ mod tests {
 
         /// Packets in batches are treated exactly like single packets.
         #[test]
-        fn a_train_fares_as_its_packets_would(
+        fn a_batch_fares_as_its_packets_would(
             arriving in arrivals(), discipline in discipline(), capacity in 0..500_000_u64, ns_per_byte in 1..40_u64
         ) {
             let [whole, singly] = [false, true].map(|singly| {

@@ -6,8 +6,8 @@
 //! All of them share the processors of this machine. Prints one JSON object.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a measurement that fails has no result")]
 
-mod crowd;
 mod process_usage;
+mod storm_agents;
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -31,8 +31,8 @@ use linerate_sock::thread::locked;
 use linerate_sock::{clock, limits};
 use linerate_units::Span;
 
-use crowd::CrowdState;
 use process_usage::StormUsage;
+use storm_agents::StormState;
 
 /// Agents of a full measurement, and the processes that they are spread over.
 const AGENTS: usize = 10_000;
@@ -50,8 +50,8 @@ fn main() {
     let number = |at: usize, default: usize| words.get(at).map_or(default, |word| word.parse().unwrap());
     match words[..] {
         ["coordinator", folder] => coordinator(Path::new(folder)),
-        ["crowd", folder, first, count] => {
-            crowd::run(Path::new(folder), first.parse().unwrap(), count.parse().unwrap());
+        ["agents", folder, first, count] => {
+            storm_agents::run(Path::new(folder), first.parse().unwrap(), count.parse().unwrap());
         }
         _ => measure(number(0, AGENTS), number(1, PROCESSES)),
     }
@@ -128,7 +128,7 @@ fn coordinator(folder: &Path) {
 struct StormProcesses {
     folder: PathBuf,
     coordinator: Option<(Child, Arc<Mutex<String>>)>,
-    crowds: Vec<(Child, Arc<Mutex<String>>)>,
+    agent_processes: Vec<(Child, Arc<Mutex<String>>)>,
 }
 
 impl StormProcesses {
@@ -142,13 +142,13 @@ impl StormProcesses {
         (child, said)
     }
 
-    fn states(&self) -> CrowdState {
-        let states = self.crowds.iter().map(|(_, said)| CrowdState::read(&locked(said)));
-        states.fold(CrowdState::default(), CrowdState::plus)
+    fn states(&self) -> StormState {
+        let states = self.agent_processes.iter().map(|(_, said)| StormState::read(&locked(said)));
+        states.fold(StormState::default(), StormState::plus)
     }
 
     /// Seconds until it is so, from `begun`.
-    fn wait(&self, begun: clock::Mono, what: &str, is_so: impl Fn(&CrowdState) -> bool) -> f64 {
+    fn wait(&self, begun: clock::Mono, what: &str, is_so: impl Fn(&StormState) -> bool) -> f64 {
         loop {
             let state = self.states();
             if is_so(&state) {
@@ -166,7 +166,7 @@ impl StormProcesses {
 
 impl Drop for StormProcesses {
     fn drop(&mut self) {
-        for (child, _) in self.crowds.iter_mut().chain(&mut self.coordinator) {
+        for (child, _) in self.agent_processes.iter_mut().chain(&mut self.coordinator) {
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -186,15 +186,16 @@ fn measure(agents: usize, processes: usize) {
     let nats = start_nats().unwrap();
     fs::write(folder.path().join("archive.url"), postgres.url()).unwrap();
     fs::write(folder.path().join("broker.url"), nats.url()).unwrap();
-    let mut all = StormProcesses { folder: folder.path().to_owned(), coordinator: None, crowds: Vec::new() };
+    let mut all =
+        StormProcesses { folder: folder.path().to_owned(), coordinator: None, agent_processes: Vec::new() };
     let begun = clock::now();
     all.coordinator = Some(all.start(&["coordinator"]));
     let each = agents.div_ceil(processes);
     for first in (0..agents).step_by(each) {
         let count = each.min(agents - first);
-        all.crowds.push(all.start(&["crowd", &first.to_string(), &count.to_string()]));
+        all.agent_processes.push(all.start(&["agents", &first.to_string(), &count.to_string()]));
     }
-    let all_there = |state: &CrowdState| state.agents == agents;
+    let all_there = |state: &StormState| state.agents == agents;
     let answered_seconds = all.wait(begun, "first answers", |s| all_there(s) && s.answered == agents);
     let calendar_seconds = all.wait(begun, "first calendars", |s| s.with_calendar == agents);
     let runs_seconds = all.wait(begun, "calendars with runs", |s| s.with_runs == agents);

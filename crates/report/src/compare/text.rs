@@ -142,11 +142,11 @@ fn outcome(row: &ComparisonRow) -> (TextStyle, String) {
             (TextStyle::Warning, format!("no difference shown: {by}, {p}{}", dependent(comparison)))
         }
         ComparisonOutcome::Higher | ComparisonOutcome::Lower => {
-            let doubt = dependent(comparison);
+            let caveat = dependent(comparison);
             match comparison.outcome.is_better(row.better) {
-                Some(true) => (TextStyle::Good, format!("better: {by}, {p}{doubt}")),
-                Some(false) => (TextStyle::Bad, format!("worse: {by}, {p}{doubt}")),
-                None => (TextStyle::Strong, format!("differs: {by}, {p}{doubt}")),
+                Some(true) => (TextStyle::Good, format!("better: {by}, {p}{caveat}")),
+                Some(false) => (TextStyle::Bad, format!("worse: {by}, {p}{caveat}")),
+                None => (TextStyle::Strong, format!("differs: {by}, {p}{caveat}")),
             }
         }
     }

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail like tests")]
 
 mod departure;
-mod ground;
+mod emulated_host;
 mod host_settings;
 mod multicast;
 mod namespaces;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::body::Bytes;
 use linerate_control::RunEvent;
 use linerate_model::ForeignText;
-use linerate_report::{EndedTrial, PlanFrame, PlanLive, PlanNews};
+use linerate_report::{EndedTrial, PlanFrame, PlanLive, PlanUpdate};
 use linerate_runner::plan::{PlanNotice, PlanObserver, TrialBegin, TrialResult};
 use linerate_sock::thread::locked;
 use linerate_sock::{Mono, clock};
@@ -139,9 +139,9 @@ impl PlanObserver for PlanWatcher<'_> {
     fn run_event(&mut self, event: &RunEvent<'_>) {
         let mut state = locked(&self.0.state);
         let shows = match state.live.on(event.flow, event.body) {
-            PlanNews::Nothing => false,
-            PlanNews::Figures => state.sent.is_none_or(|sent| clock::now().since(sent) >= MIN_INTERVAL),
-            PlanNews::Stage => true,
+            PlanUpdate::Nothing => false,
+            PlanUpdate::Figures => state.sent.is_none_or(|sent| clock::now().since(sent) >= MIN_INTERVAL),
+            PlanUpdate::Stage => true,
         };
         drop(state);
         if shows {

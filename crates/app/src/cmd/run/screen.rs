@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use linerate_control::RunEvent;
-use linerate_report::{PlanLive, PlanNews};
+use linerate_report::{PlanLive, PlanUpdate};
 use linerate_runner::plan::{PlanNotice, PlanObserver, TrialBegin, TrialResult};
 use linerate_sock::{Mono, clock};
 
@@ -52,8 +52,8 @@ impl PlanObserver for PlanScreen {
 
     fn run_event(&mut self, event: &RunEvent<'_>) {
         match self.live.on(event.flow, event.body) {
-            PlanNews::Nothing => {}
-            news => self.show(news == PlanNews::Stage),
+            PlanUpdate::Nothing => {}
+            update => self.show(update == PlanUpdate::Stage),
         }
     }
 

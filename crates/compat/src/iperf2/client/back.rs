@@ -53,7 +53,7 @@ impl Iperf2Client {
     }
 
     pub(super) fn start_back(&mut self, now: Timestamp) {
-        let started = self.halves.iter().any(|half| half.load.flow == FlowId(1));
+        let started = self.directions.iter().any(|direction| direction.load.flow == FlowId(1));
         let all = self.back.len() == self.wanted() as usize
             && self.back.iter().all(|stream| stream.link != REVERSE_LISTENER);
         if started || !all || !matches!(self.stage, Iperf2ClientState::Testing | Iperf2ClientState::Waiting) {
@@ -62,8 +62,8 @@ impl Iperf2Client {
         let mut load = self.load(false, false);
         (load.answers, load.shared) = (true, false);
         load.generation = self.back_generation;
-        let half = Iperf2Direction::start(&mut self.queue, now, load, self.back.clone());
-        self.halves.push(half);
+        let direction = Iperf2Direction::start(&mut self.queue, now, load, self.back.clone());
+        self.directions.push(direction);
         self.stage = Iperf2ClientState::Testing;
         self.due = None;
     }

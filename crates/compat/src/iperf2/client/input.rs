@@ -14,24 +14,26 @@ impl Iperf2Client {
             self.due = Some(now + time);
         }
         let load = self.load(true, false);
-        self.halves.push(Iperf2Direction::piped(&self.queue, now, load, self.streams.clone()));
+        self.directions.push(Iperf2Direction::piped(&self.queue, now, load, self.streams.clone()));
         self.queue.put(Output::Read);
     }
 
     /// The next block, or the end of the input.
     pub(super) fn input_block(&mut self, now: Timestamp, block: Option<&[u8]>) {
         let amount = self.queue.settings.amount;
-        let Some(half) = self.halves.first_mut().filter(|half| half.is_piping()) else { return };
+        let Some(direction) = self.directions.first_mut().filter(|direction| direction.is_piping()) else {
+            return;
+        };
         let left = match amount {
-            Iperf2Amount::Bytes(bytes) => bytes.saturating_sub(half.track.moved()),
+            Iperf2Amount::Bytes(bytes) => bytes.saturating_sub(direction.track.moved()),
             Iperf2Amount::Time(_) => u64::MAX,
         };
         let block =
             block.map(|block| block.get(..usize::try_from(left).unwrap_or(usize::MAX)).unwrap_or(block));
         match block.filter(|block| !block.is_empty()) {
-            Some(block) => half.pass_on(&mut self.queue, now, block),
+            Some(block) => direction.pass_on(&mut self.queue, now, block),
             None => {
-                half.end_of_input(&mut self.queue, now);
+                direction.end_of_input(&mut self.queue, now);
                 self.due = None;
             }
         }
@@ -39,7 +41,7 @@ impl Iperf2Client {
 
     /// The last block has left.
     pub(super) fn input_sent(&mut self) {
-        let sends = self.halves.first().is_some_and(Iperf2Direction::is_piping);
+        let sends = self.directions.first().is_some_and(Iperf2Direction::is_piping);
         if self.stage == Iperf2ClientState::Piping && sends {
             self.queue.put(Output::Read);
         }

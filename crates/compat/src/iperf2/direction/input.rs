@@ -16,11 +16,11 @@ impl Iperf2Direction {
         load: Iperf2Load,
         streams: Vec<Iperf2Stream>,
     ) -> Self {
-        let mut half = Self::new(now, load, streams);
-        half.phase = Iperf2DirectionState::Piping;
-        half.track.counts.streams = vec![StreamCounts::default()];
-        half.due = queue.settings.interval.map(|interval| now + interval);
-        half
+        let mut direction = Self::new(now, load, streams);
+        direction.phase = Iperf2DirectionState::Piping;
+        direction.track.counts.streams = vec![StreamCounts::default()];
+        direction.due = queue.settings.interval.map(|interval| now + interval);
+        direction
     }
 
     pub(in super::super) fn is_piping(&self) -> bool {

@@ -4,7 +4,7 @@ use linerate_model::foreign_text::one_line;
 
 use super::document::{DiskFile, EndObject, EndStream, Iperf3Cpu};
 use super::facts::{Iperf3EndResults, Iperf3Stream, Iperf3StreamEnd};
-use super::records::{Extremes, Iperf3Record, half, percent, sum};
+use super::records::{Extremes, Iperf3Record, percent, side, sum};
 use crate::iperf3::settings::Iperf3File;
 
 /// The results of one direction.
@@ -90,8 +90,8 @@ fn stream_end(
     file: Option<&Iperf3File>,
 ) -> StreamResults {
     let socket = Some(stream.socket);
-    let mut sent = Iperf3Record { socket, ..half(counts.sent, end.duration, udp, stream.sends) };
-    let received = Iperf3Record { socket, ..half(counts.received, end.duration, udp, stream.sends) };
+    let mut sent = Iperf3Record { socket, ..side(counts.sent, end.duration, udp, stream.sends) };
+    let received = Iperf3Record { socket, ..side(counts.received, end.duration, udp, stream.sends) };
     let file = file.filter(|_| !udp).map(|file| {
         let name = one_line(&file.path.to_string_lossy());
         let size = match (file.special, stream.sends) {
@@ -101,7 +101,7 @@ fn stream_end(
         };
         DiskFile::new(name, size, sent.bytes, received.bytes)
     });
-    let out_of_order = counts.received.map(|half| half.out_of_order).unwrap_or_default();
+    let out_of_order = counts.received.map(|side| side.out_of_order).unwrap_or_default();
     let object = if udp {
         sent = Iperf3Record { jitter_ms: Some(0.0), lost_packets: Some(0), lost_percent: Some(0.0), ..sent };
         let known = sent.packets.filter(|packets| *packets > 0);

@@ -168,8 +168,8 @@ fn total<T>(
 }
 
 /// The counts of one end over the whole test; unknown ones are zeros.
-pub(super) fn half(half: Option<StreamEndCounts>, otherwise: Span, udp: bool, sends: bool) -> Iperf3Record {
-    let counted = half.unwrap_or(StreamEndCounts { duration: otherwise, ..StreamEndCounts::default() });
+pub(super) fn side(side: Option<StreamEndCounts>, otherwise: Span, udp: bool, sends: bool) -> Iperf3Record {
+    let counted = side.unwrap_or(StreamEndCounts { duration: otherwise, ..StreamEndCounts::default() });
     Iperf3Record {
         end: counted.duration.as_secs_f64(),
         retransmits: counted.retransmits.filter(|_| !udp),

@@ -103,13 +103,13 @@ fn with_extremes_of_receivers(mut interval: StreamInterval, sender: &Value) -> S
 /// stream of a direction gets all of it.
 fn end_of(stream: &Value, received_sum: Option<&Value>, server: bool) -> Iperf3StreamEnd {
     let Some(udp) = stream.get("udp") else {
-        let half = |record: &Value| StreamEndCounts {
+        let side = |record: &Value| StreamEndCounts {
             bytes: number(record, "bytes"),
             duration: span(record, "end"),
             retransmits: record["retransmits"].as_u64(),
             ..StreamEndCounts::default()
         };
-        let (sent, received) = (half(&stream["sender"]), half(&stream["receiver"]));
+        let (sent, received) = (side(&stream["sender"]), side(&stream["receiver"]));
         let sends = stream["sender"]["sender"] == true;
         return Iperf3StreamEnd {
             sent: (!server || sends).then_some(sent),

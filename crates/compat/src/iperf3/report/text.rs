@@ -124,7 +124,7 @@ impl Iperf3TextStyle {
         text
     }
 
-    /// A client prints both halves, a server its own.
+    /// A client prints both sides, a server its own.
     fn both_ends(
         self,
         sent: &Iperf3Record,

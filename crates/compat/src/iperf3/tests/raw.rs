@@ -93,14 +93,14 @@ fn the_smallest_parameters_make_a_test() {
 #[test]
 fn silence_is_bounded_and_the_server_stays_up() {
     let mut world = new_world(server(one_off()), vec![]);
-    let (dumb, half) = (world.add_host(), world.add_host());
+    let (dumb, partial) = (world.add_host(), world.add_host());
     world.dial(dumb, 1);
     world.send_as(dumb, 1, b"abcd");
-    world.dial(half, 1);
-    world.send_as(half, 1, &COOKIE);
+    world.dial(partial, 1);
+    world.send_as(partial, 1, &COOKIE);
     world.pass(Span::from_secs(12));
     assert_eq!(&world.received(dumb, 1)[..5], [0xfe, 0, 0, 0, 106]);
-    assert_eq!(&world.received(half, 1)[..6], [9, 0xfe, 0, 0, 0, 114]);
+    assert_eq!(&world.received(partial, 1)[..6], [9, 0xfe, 0, 0, 0, 114]);
     world.pass(Span::from_secs(3));
     assert_eq!(world.hosts[SERVER].exit, None);
     // None of them was the one client of this server.

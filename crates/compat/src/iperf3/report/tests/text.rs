@@ -217,7 +217,7 @@ fn text_of_a_client_that_receives_datagrams() {
         duration: Span::from_ms(2003),
         ..StreamEndCounts::default()
     };
-    let half = |packets: u64, lost: i64, out_of_order, jitter_us: u64| StreamEndCounts {
+    let side = |packets: u64, lost: i64, out_of_order, jitter_us: u64| StreamEndCounts {
         bytes: 480_000,
         packets,
         lost,
@@ -229,8 +229,8 @@ fn text_of_a_client_that_receives_datagrams() {
     output += &report.summary(&Iperf3EndResults {
         duration: Span::from_ms(2000),
         streams: vec![
-            Iperf3StreamEnd { sent: Some(sent), received: Some(half(500, 20, 25, 325)) },
-            Iperf3StreamEnd { sent: Some(sent), received: Some(half(499, 19, 0, 45)) },
+            Iperf3StreamEnd { sent: Some(sent), received: Some(side(500, 20, 25, 325)) },
+            Iperf3StreamEnd { sent: Some(sent), received: Some(side(499, 19, 0, 45)) },
         ],
         ..Iperf3EndResults::default()
     });
@@ -343,11 +343,11 @@ fn the_servers_report_reaches_the_client() {
     output += &server.stream(stream(5, (15308, 41406), false));
     output += &server.started();
     output += &server.interval(&[StreamInterval { bytes: 25_034_752, ..between(0, 1001) }]);
-    let half =
+    let side =
         StreamEndCounts { bytes: 25_034_752, duration: Span::from_ms(1001), ..StreamEndCounts::default() };
-    let streams = vec![Iperf3StreamEnd { sent: None, received: Some(half) }];
+    let streams = vec![Iperf3StreamEnd { sent: None, received: Some(side) }];
     output += &server.summary(&Iperf3EndResults {
-        duration: half.duration,
+        duration: side.duration,
         streams,
         ..Iperf3EndResults::default()
     });

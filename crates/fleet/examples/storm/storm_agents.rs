@@ -23,7 +23,7 @@ const FILES: usize = 6;
 
 /// How the agents of a process, or of all, are.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct CrowdState {
+pub(crate) struct StormState {
     pub(crate) agents: usize,
     pub(crate) with_calendar: usize,
     pub(crate) with_runs: usize,
@@ -35,7 +35,7 @@ pub(crate) struct CrowdState {
     pub(crate) lag_ms: usize,
 }
 
-impl CrowdState {
+impl StormState {
     pub(crate) fn read(line: &str) -> Self {
         let numbers: Vec<usize> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
         let &[agents, with_calendar, with_runs, answered, disconnected, lag_ms] = &numbers[..] else {
@@ -57,9 +57,9 @@ impl CrowdState {
 }
 
 #[derive(Default)]
-struct CrowdFolder(BTreeMap<String, Vec<u8>>);
+struct StormFolder(BTreeMap<String, Vec<u8>>);
 
-impl AgentFolder for CrowdFolder {
+impl AgentFolder for StormFolder {
     fn write(&mut self, name: &str, content: &[u8]) -> Result<(), AgentFolderError> {
         self.0.insert(name.to_owned(), content.to_vec());
         Ok(())
@@ -84,7 +84,7 @@ impl AgentFolder for CrowdFolder {
     }
 }
 
-struct CrowdAgent {
+struct StormAgent {
     machine: CalendarAgent,
     broker: Broker,
     subject: String,
@@ -96,7 +96,7 @@ struct CrowdAgent {
     lag: Duration,
 }
 
-impl CrowdAgent {
+impl StormAgent {
     fn new(number: usize, url: &str) -> Self {
         let name = format!("h{number}");
         let mut config = BrokerConfig::new(vec![url.to_owned()], &format!("linerate agent {name}"));
@@ -110,7 +110,7 @@ impl CrowdAgent {
             session: format!("{number:016x}").into(),
         };
         Self {
-            machine: CalendarAgent::open(identity, Box::<CrowdFolder>::default(), number as u64).unwrap(),
+            machine: CalendarAgent::open(identity, Box::<StormFolder>::default(), number as u64).unwrap(),
             broker: Broker::connect(config).unwrap(),
             subject: centre_subject("storm", &name),
             next_tick: clock::now(),
@@ -183,12 +183,12 @@ pub(crate) fn run(folder: &Path, first: usize, count: usize) {
     end_with_parent(Signal::Kill).unwrap();
     let _ = limits::raise_open_files((count * FILES) as u64 + 100);
     let url = std::fs::read_to_string(folder.join("broker.url")).unwrap();
-    let mut agents: Vec<CrowdAgent> =
-        (first..first + count).map(|number| CrowdAgent::new(number, &url)).collect();
+    let mut agents: Vec<StormAgent> =
+        (first..first + count).map(|number| StormAgent::new(number, &url)).collect();
     loop {
         let next = clock::now() + LOOK_INTERVAL;
-        agents.iter_mut().for_each(CrowdAgent::look);
-        let count = |is_so: fn(&&CrowdAgent) -> bool| agents.iter().filter(is_so).count();
+        agents.iter_mut().for_each(StormAgent::look);
+        let count = |is_so: fn(&&StormAgent) -> bool| agents.iter().filter(is_so).count();
         let lag = agents.iter().map(|agent| agent.lag).max().unwrap_or_default();
         println!(
             "{} {} {} {} {} {}",
