@@ -123,7 +123,7 @@ export function CheckPage() {
         </p>
       )}
       <Trouble problem={problem} />
-      {answer && <Answer check={answer} />}
+      {answer && <Answer check={answer} stale={stale} />}
     </div>
   );
 }
@@ -155,9 +155,10 @@ function Lead({ check, stale }: { check: Check; stale: boolean }) {
   );
 }
 
-function Answer({ check }: { check: Check }) {
+function Answer({ check, stale }: { check: Check; stale: boolean }) {
   return (
-    <div class="answer">
+    <div class={stale ? "answer stale" : "answer"}>
+      {stale && <p class="faint">This is the answer to what was typed before.</p>}
       {check.inputs.map(({ readings }) =>
         readings.map((reading, number) => (
           <section key={`${reading.tool} ${number}`} aria-label={reading.tool ?? "typed figures"}>

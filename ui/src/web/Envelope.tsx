@@ -57,7 +57,7 @@ export function EnvelopePage() {
         </p>
       )}
       <Trouble problem={problem} />
-      {answer && <Answer document={answer} hasRtt={Boolean(values.rtt)} />}
+      {answer && <Answer document={answer} hasRtt={Boolean(values.rtt)} stale={stale} />}
     </div>
   );
 }
@@ -74,10 +74,11 @@ function Lead({ document, stale }: { document: Envelope; stale: boolean }) {
   );
 }
 
-function Answer({ document, hasRtt }: { document: Envelope; hasRtt: boolean }) {
+function Answer({ document, hasRtt, stale }: { document: Envelope; hasRtt: boolean; stale: boolean }) {
   return (
-    <div class="answer">
-      {!hasRtt && (
+    <div class={stale ? "answer stale" : "answer"}>
+      {stale && <p class="faint">These are the numbers of the values before.</p>}
+      {!hasRtt && !stale && (
         <p class="faint">Give the round-trip time to see windows, buffers, slow start and what loss costs.</p>
       )}
       <h2>Ceilings, lowest first</h2>

@@ -83,3 +83,48 @@ test("only what was computed is listed", () => {
   const need = { bytes: 2e12, within_s: 28800, required_bps: 555e6, takes_s: 40000, fits: false };
   expect(facts({ ...windowed, need })[0]?.slice(0, 2)).toEqual(["Needed transfer", "does not fit"]);
 });
+
+test("a judgement that holds at one end of a range only is not that of all of it", () => {
+  const about = (document: Partial<Envelope>) => {
+    const all = { bounds: {}, ...document };
+    return facts({ ...windowed, ...all })[0]?.slice(1);
+  };
+  const need = { bytes: 400e9, within_s: 3600, required_bps: 889e6, takes_s: 3399, fits: true };
+  const takes = (low: number, high: number) =>
+    about({ need, bounds: { "/need/takes_s": { low, high } } })?.[0];
+  expect([takes(3399, 19074), takes(3399, 3600), takes(3601, 19074)]).toEqual([
+    "only in a part of the given ranges",
+    "fits",
+    "does not fit",
+  ]);
+  const target = { bitrate_bps: 500e6, fits: true };
+  const limit = { low: 168e6, high: 941.5e6 };
+  const wanted = about({ target, bounds: { "/binding/bitrate_bps": limit } });
+  expect(wanted?.[0]).toBe("only in a part of the given ranges");
+  const offered = { bitrate_bps: 500e6 };
+  const excess = (bounds: Envelope["bounds"]) => about({ offered, bounds: bounds ?? {} })?.[1];
+  expect(excess({})).toBe("all of it fits");
+  expect(excess({ "/offered/excess_ratio": { low: 0.664, high: 0.664, absent: true } })).toBe(
+    "up to 66.4 % of it does not fit",
+  );
+  expect(excess({ "/offered/excess_ratio": { low: 0.2, high: 0.5 } })).toBe(
+    "20.0 % to 50.0 % of it does not fit",
+  );
+});
+
+test("what is said of one end of a range only is not said of all of it", () => {
+  const bounds = {
+    "/binding/bitrate_bps": { low: 26e6, high: 260e6 },
+    "/ceilings/receiver_window/bitrate_bps": { low: 26e6, high: 260e6 },
+    "/distance/stretch": { low: 0.5, high: 5 },
+  };
+  const document = { ...windowed, bounds, distance: { light_s: 0.02, stretch: 0.5 } };
+  expect(reason(document)).toBe("In all of the given ranges the limit is the receiver window.");
+  expect(ceilingBars(document).bars.map(({ because }) => because)).toEqual([
+    "depends on the given ranges",
+    "of the link",
+  ]);
+  expect(facts(document)[0]?.[2]).toBe(
+    "in fibre of that length; the given one is 0.500 to 5.00 times that; less than 1 is impossible",
+  );
+});

@@ -112,6 +112,22 @@ function between(document: Envelope, path: string, value: number, format: (value
   return low === high ? low : `${low} to ${high}`;
 }
 
+/** The ends of a number over the ranges of the form. */
+const endsOf = (document: Envelope, path: string, value: number) =>
+  document.bounds?.[path] ?? { low: value, high: value };
+
+/** A judgement in words. The document has that of one end of the ranges; a number with a range may have both. */
+function judged(
+  fits: boolean,
+  ends: { low: number; high: number } | undefined,
+  at: (value: number) => boolean,
+  [yes, no]: [string, string],
+): string {
+  if (!ends) return fits ? yes : no;
+  if (at(ends.low) !== at(ends.high)) return "only in a part of the given ranges";
+  return at(ends.low) ? yes : no;
+}
+
 /** The rate that the path carries. */
 export const carried = (document: Envelope) =>
   between(document, "/binding/bitrate_bps", document.binding.bitrate_bps, bitrate);
@@ -125,6 +141,8 @@ export function reason(document: Envelope): string {
   if (limits.length > 1)
     return `Within the given ranges the limit is the ${limits.join(" or the ")}, as shown below.`;
   const { binding, after_remedy } = document;
+  if (document.bounds?.["/binding/bitrate_bps"])
+    return `In all of the given ranges the limit is the ${words(binding.limit)}.`;
   const limit = `The limit is the ${words(binding.limit)}: ${binding.because}.`;
   if (!after_remedy || document.bounds) return limit;
   const next = `the ${words(after_remedy.limit)} (${after_remedy.because})`;
@@ -167,6 +185,12 @@ export function ceilingBars(document: Envelope): CeilingBars {
   const limits = bindingLimits(document);
   const bars = rows.map(({ ceiling, low, high }) => ({
     ...ceiling,
+    // The reason names the numbers of one end.
+    because: document.bounds?.[`/ceilings/${ceiling.limit}/bitrate_bps`]?.absent
+      ? "in a part of the given ranges"
+      : low === high
+        ? ceiling.because
+        : "depends on the given ranges",
     rate: between(document, `/ceilings/${ceiling.limit}/bitrate_bps`, ceiling.bitrate_bps, bitrate),
     binds: limits.includes(ceiling.limit),
     low: place(low),
@@ -178,6 +202,28 @@ export function ceilingBars(document: Envelope): CeilingBars {
     .filter((_, index) => index % every === 0)
     .map((decade) => ({ at: place(10 ** decade), label: bitrate(10 ** decade).replace(/\.0+(?= )/, "") }));
   return { bars, ticks };
+}
+
+/** How much longer than in fibre the given round trip is. */
+function stretched(document: Envelope, stretch: number): string {
+  const { low, high } = endsOf(document, "/distance/stretch", stretch);
+  if (high < 1) return "in fibre of that length: the given one is impossible";
+  const times = between(document, "/distance/stretch", stretch, (value) => value.toPrecision(3));
+  const part = low < 1 ? "; less than 1 is impossible" : "";
+  return `in fibre of that length; the given one is ${times} times that${part}`;
+}
+
+/** What an offered rate loses. Where all of it fits it has no excess. */
+function excess(document: Envelope, value: number | undefined): string {
+  const { low, high, absent } = document.bounds?.["/offered/excess_ratio"] ?? {
+    low: value ?? 0,
+    high: value ?? 0,
+    absent: undefined,
+  };
+  if (high === 0) return "all of it fits";
+  const [least, most] = [ratio(low), ratio(high)];
+  if (absent || low === 0) return `up to ${most} of it does not fit`;
+  return `${least === most ? least : `${least} to ${most}`} of it does not fit`;
 }
 
 /** Further answers: what is asked, the number, and what it is about. */
@@ -193,7 +239,10 @@ export function facts(document: Envelope): [string, string, string][] {
   if (need)
     add(
       "Needed transfer",
-      need.fits ? "fits" : "does not fit",
+      judged(need.fits, document.bounds?.["/need/takes_s"], (takes) => takes <= need.within_s, [
+        "fits",
+        "does not fit",
+      ]),
       `${bytes(need.bytes)} take ${range("/need/takes_s", need.takes_s, seconds)} of ${seconds(need.within_s)}, which needs ${bitrate(need.required_bps)}`,
     );
   if (transfer)
@@ -203,34 +252,35 @@ export function facts(document: Envelope): [string, string, string][] {
         range("/transfer/ideal_s", transfer.ideal_s, seconds),
       `for ${bytes(transfer.bytes)}${transfer.expected_s === undefined ? ", on a full link" : ", with slow start"}`,
     );
-  if (target)
+  if (target) {
+    const window = range("/target/needs/window_bytes", target.needs?.window_bytes, size);
     add(
       "Wanted rate",
-      target.fits ? "possible" : "more than the limit",
-      `${bitrate(target.bitrate_bps)}${target.needs ? `, with a window of ${size(target.needs.window_bytes)}` : ""}`,
+      judged(target.fits, document.bounds?.["/binding/bitrate_bps"], (bps) => target.bitrate_bps <= bps, [
+        "possible",
+        "more than the limit",
+      ]),
+      `${bitrate(target.bitrate_bps)}${window ? `, with a window of ${window}` : ""}`,
     );
-  if (offered)
-    add(
-      "Offered rate",
-      bitrate(offered.bitrate_bps),
-      offered.excess_ratio ? `${ratio(offered.excess_ratio)} of it does not fit` : "all of it fits",
-    );
+  }
+  if (offered) add("Offered rate", bitrate(offered.bitrate_bps), excess(document, offered.excess_ratio));
   if (burst)
     add(
       "Queue of the burst",
       range("/burst/queue_bytes", burst.queue_bytes, size),
       burst.delay_s === undefined ? "" : `at most ${seconds(burst.delay_s)} of delay`,
     );
-  if (lag) add("LAG", bitrate(lag.expected_bps), `on average, of ${bitrate(lag.all_bps)} together`);
+  if (lag)
+    add(
+      "LAG",
+      range("/lag/expected_bps", lag.expected_bps, bitrate),
+      `on average, of ${bitrate(lag.all_bps)} together`,
+    );
   if (distance)
     add(
       "Shortest round trip",
       seconds(distance.light_s),
-      distance.stretch === undefined
-        ? "in fibre of that length"
-        : distance.stretch < 1
-          ? "in fibre of that length: the given one is impossible"
-          : `in fibre of that length; the given one is ${distance.stretch.toPrecision(3)} times that`,
+      distance.stretch === undefined ? "in fibre of that length" : stretched(document, distance.stretch),
     );
   if (needs) {
     const at = (name: string) => `/needs/${name}`;
