@@ -82,3 +82,30 @@ test("the title names the host that has measured, not the one of the page", asyn
   await tell({ waiting: [] });
   expect(document.querySelector("h1")?.textContent).toBe("lund-2 → oslo");
 });
+
+test("a result that cannot be had for a moment is asked for again", async () => {
+  await openKiosk([]);
+  vi.mocked(getRun).mockRejectedValueOnce(new TypeError("no server"));
+  await tell({ waiting: [], latest: "new" });
+  expect(text()).not.toContain("result of new");
+  await vi.advanceTimersByTimeAsync(11_000);
+  expect(text()).toContain("result of new");
+  vi.mocked(getRun).mockResolvedValueOnce({ id: "next", kind: "test", state: "ended" });
+  await tell({ waiting: [], latest: "next" });
+  expect(text()).toContain("Its result cannot be read from the archive.");
+  await vi.advanceTimersByTimeAsync(11_000);
+  expect(text()).toContain("result of next");
+  expect(text()).not.toContain("cannot be read");
+});
+
+test("the result of yesterday has its day", async () => {
+  await openKiosk([]);
+  vi.setSystemTime(new Date("2026-11-30T23:50:00"));
+  const run = { reason: "stable", started_at: new Date("2026-11-30T23:40:00").toISOString() };
+  vi.mocked(getRun).mockResolvedValue({ id: "a", kind: "test", state: "ended", result: { run, flows: [] } });
+  await tell({ waiting: [], latest: "a" });
+  expect(text()).toContain("23:40");
+  expect(text()).not.toContain("2026-11-30");
+  await vi.advanceTimersByTimeAsync(20 * 60_000);
+  expect(text()).toContain("2026-11-30 23:40");
+});

@@ -17,6 +17,8 @@ import { ARROWS, clock, NOTHING, plural, rate, time, when } from "./words";
 const MAX_FLOWS = 2;
 /** Newest runs of the archive among which one that has ended is looked for: a server that stops cuts off its run. */
 const RECENT = "10";
+/** Pause before the result is asked for again that could not be had. */
+const RETRY_MS = 10_000;
 
 export function Kiosk() {
   const { session } = useVisitor();
@@ -49,14 +51,29 @@ export function Kiosk() {
   useEffect(() => {
     if (!shown) return;
     let wanted = true;
-    getRun(shown).then(
-      (run) => wanted && setRun(run),
-      () => undefined,
-    );
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const again = () => {
+      if (wanted) timer = setTimeout(get, RETRY_MS);
+    };
+    const get = () =>
+      getRun(shown).then((run) => {
+        if (!wanted) return;
+        setRun(run);
+        // The archive may be away for a moment.
+        if (!running && isMissing(run)) again();
+      }, again);
+    void get();
     return () => {
       wanted = false;
+      clearTimeout(timer);
     };
   }, [shown, running]);
+  // A day is shown as soon as it is another one.
+  const [, setMinute] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => setMinute((minute) => minute + 1), 60_000);
+    return () => clearInterval(timer);
+  }, []);
   const now = running ? seen : undefined;
   const ended = running || isEmpty ? undefined : run;
   const result = ended?.result;
@@ -66,7 +83,11 @@ export function Kiosk() {
       <header>
         <h1>{title(session.host, known)}</h1>
         <p class={since ? "bad" : "faint"}>
-          {since ? `no news since ${clock(since)}` : running ? "now" : when(result?.run.started_at ?? "")}
+          {since
+            ? `no news since ${when(since.toISOString())}`
+            : running
+              ? "now"
+              : when(result?.run.started_at ?? "")}
         </p>
         <Clock />
       </header>
@@ -77,10 +98,15 @@ export function Kiosk() {
       {ended?.kind === "plan" && !ended.problem && (
         <p class="statement">The plan has ended; its results are in the history.</p>
       )}
+      {ended && isMissing(ended) && <p class="statement">Its result cannot be read from the archive.</p>}
       {isEmpty && <p class="statement">Nothing was measured yet.</p>}
     </main>
   );
 }
+
+/** Whether a test has ended, and nothing says how: it was not archived, or the archive cannot be read now. */
+const isMissing = ({ kind, state, result, problem }: Run): boolean =>
+  kind === "test" && state === "ended" && !result && !problem;
 
 /**
  * The newest run of the archive that has ended, for a server that knows of none since its start; undefined before the
@@ -92,12 +118,18 @@ function useArchived(currentRuns: CurrentRuns | undefined): { run: string | unde
   useEffect(() => {
     if (!isNeeded) return setFound(undefined);
     let wanted = true;
-    getRuns(new URLSearchParams({ limit: RECENT })).then(
-      ({ runs }) => wanted && setFound({ run: newestEnded(runs) }),
-      () => undefined,
-    );
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const get = () =>
+      getRuns(new URLSearchParams({ limit: RECENT })).then(
+        ({ runs }) => wanted && setFound({ run: newestEnded(runs) }),
+        () => {
+          if (wanted) timer = setTimeout(get, RETRY_MS);
+        },
+      );
+    void get();
     return () => {
       wanted = false;
+      clearTimeout(timer);
     };
   }, [currentRuns]);
   return isNeeded ? found : undefined;

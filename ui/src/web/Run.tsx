@@ -39,6 +39,8 @@ const PLACE_MS = 2000;
 /** The result of a run is archived a moment after its end: how often, and after which pause, it is asked for. */
 const ATTEMPTS = 6;
 const PAUSE_MS = 300;
+/** Pause before a run is asked for again that could not be had, seconds, if the server names none. */
+const RETRY_S = 3;
 
 export function RunPage({ id }: { id: string }) {
   const { can, session } = useVisitor();
@@ -91,29 +93,38 @@ export function RunPage({ id }: { id: string }) {
   useEffect(() => {
     let close = () => {};
     let left = false;
-    getRun(id).then(
-      (first) => {
-        if (left) return;
-        // "latest" and the beginning of an id are no lasting addresses.
-        if (first.id !== id) return navigate(runPath(first.id) + location.hash, true);
-        setRun(first);
-        if (first.state === "ended" || first.state === "unfinished") return void finish();
-        watched.current = true;
-        close = listen(liveUrl(id), {
-          message: (event, data) => {
-            setSeen((seen) => withMessage(seen, event, data));
-            if (event === "end") {
-              close();
-              void finish();
-            }
-          },
-          refused: setProblem,
-        });
-      },
-      (error) => !left && setProblem(error),
-    );
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const begin = () => getRun(id).then(began, failed);
+    function began(first: Run) {
+      if (left) return;
+      setProblem(undefined);
+      // "latest" and the beginning of an id are no lasting addresses.
+      if (first.id !== id) return navigate(runPath(first.id) + location.hash, true);
+      setRun(first);
+      if (first.state === "ended" || first.state === "unfinished") return void finish();
+      watched.current = true;
+      close = listen(liveUrl(id), {
+        message: (event, data) => {
+          setSeen((seen) => withMessage(seen, event, data));
+          if (event === "end") {
+            close();
+            void finish();
+          }
+        },
+        refused: setProblem,
+      });
+    }
+    function failed(error: unknown) {
+      if (left) return;
+      setProblem(error);
+      const { status, retryAfter } = asProblem(error);
+      // A server that is restarted, or whose archive is away for a moment.
+      if (status === 0 || status === 503) timer = setTimeout(begin, 1000 * (retryAfter ?? RETRY_S));
+    }
+    void begin();
     return () => {
       left = true;
+      clearTimeout(timer);
       close();
     };
   }, [id]);
@@ -163,6 +174,8 @@ export function RunPage({ id }: { id: string }) {
   const notes = Object.entries(run?.result?.run.notes ?? {}).map(([key, value]) => `${key}: ${value}`);
   const labels = [run?.name, ...notes].filter(Boolean).join(" · ");
   const ended = run?.state === "ended" || run?.state === "unfinished";
+  const hasTest = live !== undefined && live.series.length + live.sizes.length > 0;
+  const hasPlan = plan !== undefined && plan.trials.length > 0;
   return (
     <div class="run-page">
       <p class="unseen" role="status" aria-live="polite">
@@ -197,10 +210,16 @@ export function RunPage({ id }: { id: string }) {
         />
       )}
       {view && <Document view={view} />}
-      {finished && !view && !run?.problem && <p>It ended before anything was measured.</p>}
+      {finished && !view && !run?.problem && (
+        <p>
+          {hasTest || hasPlan
+            ? "Its result was not archived: the figures are only on this page."
+            : "It ended before anything was measured."}
+        </p>
+      )}
       {!view && !ended && waiting && run && <Waiting run={run} />}
-      {!view && live && !waiting && (!finished || live.series.length > 0) && <LiveRun live={live} id={id} />}
-      {!view && plan && !waiting && (!finished || plan.trials.length > 0) && <LivePlanView plan={plan} />}
+      {!view && live && !waiting && (!finished || hasTest) && <LiveRun live={live} id={id} />}
+      {!view && plan && !waiting && (!finished || hasPlan) && <LivePlanView plan={plan} />}
       {!view && !live && !plan && !waiting && !problem && !ended && <p>Loading…</p>}
     </div>
   );

@@ -147,11 +147,17 @@ const FORMATS: [string, string][] = [
 
 const BASE = "/api/v1";
 
+/** How long an answer to a reading request may take, milliseconds. */
+const ANSWER_TIMEOUT_MS = 60_000;
+
 async function call<T>(path: string, init: RequestInit = {}): Promise<T> {
+  const reads = init.method === undefined || init.method === "GET";
   const headers = { Accept: "application/json", ...(init.headers as Record<string, string> | undefined) };
   const answer = await fetch(BASE + path, {
     credentials: "same-origin",
     cache: "no-store",
+    // A connection that died without a word is not waited for: what polls asks again after this.
+    ...(reads ? { signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) } : {}),
     ...init,
     headers,
   }).catch((error) => {

@@ -48,8 +48,9 @@ export async function problemOf(answer: Response): Promise<Problem> {
 /** Any failure as a problem. */
 export function asProblem(error: unknown): Problem {
   if (error instanceof Problem) return error;
-  // `fetch` rejects with a TypeError if there is no answer.
-  return new Problem(0, { detail: error instanceof TypeError ? SILENT : String(error) });
+  // `fetch` rejects with a TypeError if there is no answer, and with the reason of its signal if that came first.
+  const silent = error instanceof TypeError || (error instanceof Error && error.name === "TimeoutError");
+  return new Problem(0, { detail: silent ? SILENT : String(error) });
 }
 
 /** Reads JSON in which a value that is null is as absent as one that is not there, except in a list. */

@@ -74,3 +74,17 @@ test("a stream that needs a token says so once, and is not asked for again", asy
   await vi.advanceTimersByTimeAsync(60_000);
   expect([problem.status, asked.length]).toEqual([401, 1]);
 });
+
+test("a server that accepts and does not answer is asked again", async () => {
+  let asked = 0;
+  vi.stubGlobal("document", { hidden: false, addEventListener() {}, removeEventListener() {} });
+  vi.stubGlobal("fetch", (_: string, { signal }: { signal: AbortSignal }) => {
+    asked += 1;
+    return new Promise((_, fail) => signal.addEventListener("abort", () => fail(signal.reason)));
+  });
+  vi.useFakeTimers();
+  const close = listen("/x", { message: () => undefined });
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(asked).toBe(2);
+  close();
+});

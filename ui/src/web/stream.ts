@@ -101,7 +101,13 @@ export function listen(url: string, listener: Listener, pauses = false): () => v
     const { signal } = connection;
     const headers: Record<string, string> = { Accept: "text/event-stream" };
     if (lastId !== undefined) headers["Last-Event-ID"] = lastId;
-    const answer = await fetch(url, { headers, signal, credentials: "same-origin", cache: "no-store" });
+    const timeout = setTimeout(() => connection.abort(), SILENCE_MS);
+    const answer = await fetch(url, {
+      headers,
+      signal,
+      credentials: "same-origin",
+      cache: "no-store",
+    }).finally(() => clearTimeout(timeout));
     if (!answer.ok || !answer.body) throw await problemOf(answer);
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
     const parser = new Parser();
