@@ -3,7 +3,7 @@
 import { afterEach, expect, test, vi } from "vitest";
 import { getAgents, getCell, getFleet, getMeshes, getSchedules, getWhy, pauseSchedule } from "./api";
 import { FleetPage } from "./Fleet";
-import type { Fleet, Mesh, Schedule, Why } from "./fleet";
+import type { CalendarRun, Fleet, Mesh, Schedule, Why } from "./fleet";
 import { Problem } from "./problem";
 import { navigate } from "./router";
 import { closePage, openPage, press, settle, text } from "./testPage";
@@ -111,4 +111,48 @@ test("further schedules are on further pages, which stay when something is opene
   navigate(first?.getAttribute("href") ?? "");
   await settle();
   expect(getSchedules).toHaveBeenLastCalledWith(null);
+});
+
+test("meshes after one that was removed are not there, but the fleet is", async () => {
+  await openFleet("/fleet");
+  closePage();
+  vi.mocked(getMeshes).mockRejectedValue(new Problem(404, { detail: "there is no mesh old" }));
+  vi.mocked(getFleet).mockResolvedValue(fleet);
+  vi.mocked(getAgents).mockResolvedValue({ agents: [] });
+  vi.mocked(getSchedules).mockResolvedValue({ schedules: [], runs: [] });
+  await openPage("/fleet?meshes_after=old", <FleetPage />);
+  expect(text()).toContain("there is no mesh old");
+  expect(text()).not.toContain("There is no fleet");
+  expect(document.querySelector<HTMLAnchorElement>("main a, a")?.getAttribute("href")).toBe("/fleet");
+});
+
+test("running tests are told apart, and the next one is not the one that runs", async () => {
+  await openFleet("/fleet");
+  closePage();
+  const run = (name: string, state: string, starts: string): CalendarRun => ({
+    run: `${name} ${state}`,
+    schedule: name,
+    from: "one",
+    to: "two",
+    due: starts,
+    starts,
+    ends: starts,
+    priority: 0,
+    state,
+  });
+  const day = new Date().toDateString();
+  const at = (time: string) => new Date(`${day} ${time}`).toISOString();
+  vi.mocked(getFleet).mockResolvedValue(fleet);
+  vi.mocked(getMeshes).mockResolvedValue({ meshes: [] });
+  vi.mocked(getAgents).mockResolvedValue({ agents: [] });
+  vi.mocked(getSchedules).mockResolvedValue({
+    schedules: [schedule("often")],
+    runs: [run("often", "running", at("10:00")), run("often", "booked", at("10:15"))],
+  });
+  await openPage("/fleet", <FleetPage />);
+  const buttons = [...document.querySelectorAll("button")].map((one) => one.getAttribute("aria-label"));
+  expect(buttons).toContain("Cancel the run of often");
+  const rows = [...document.querySelectorAll("tr")].map((row) => row.textContent);
+  expect(rows.filter((row) => row.includes("often: one → two") && row.includes("10:00"))).toHaveLength(1);
+  expect(rows.filter((row) => row.startsWith("often") && row.includes("10:15"))).toHaveLength(1);
 });

@@ -35,7 +35,8 @@ export function FleetPage() {
   useEffect(() => {
     document.title = "Fleet · linerate";
   }, []);
-  if (problem?.status === 404) return <NoFleet />;
+  // The meshes after one that was removed are not there either.
+  if (problem?.status === 404 && !meshesAfter) return <NoFleet />;
   if (value)
     return (
       <>
@@ -50,6 +51,7 @@ export function FleetPage() {
       <p class="trouble" role="alert">
         {problem.text}
       </p>
+      {meshesAfter && <Pages list="meshes_after" next={undefined} what="meshes" />}
     </>
   );
 }
@@ -226,7 +228,7 @@ function Hosts({
               <tr key={agent.name}>
                 <th scope="row">{agent.name}</th>
                 <td>
-                  {agent.address}:{agent.port}
+                  {agent.address.includes(":") ? `[${agent.address}]` : agent.address}:{agent.port}
                 </td>
                 <td>{agent.state}</td>
                 <td>{agent.reason}</td>

@@ -37,7 +37,9 @@ export function Schedules({ schedules, runs, next: nextPage, hosts, open, round,
   };
   const next = (schedule: Schedule) =>
     [
-      ...runs.filter((run) => run.schedule === schedule.name).map((run) => run.starts),
+      ...runs
+        .filter((run) => run.schedule === schedule.name && run.state !== "running")
+        .map((run) => run.starts),
       schedule.next_due ?? "",
     ]
       .filter(Boolean)
@@ -56,9 +58,14 @@ export function Schedules({ schedules, runs, next: nextPage, hosts, open, round,
           <h3>Measuring now</h3>
           <RunTable
             runs={active}
+            ofSchedules
             actions={(run) =>
               can("run") && (
-                <button type="button" onClick={() => act(() => cancelCalendarRun(run.run))}>
+                <button
+                  type="button"
+                  aria-label={`Cancel the run of ${run.schedule}`}
+                  onClick={() => act(() => cancelCalendarRun(run.run))}
+                >
                   Cancel
                 </button>
               )

@@ -36,9 +36,12 @@ export function Pages({ list, next, what }: { list: List; next: string | undefin
 
 export function RunTable({
   runs,
+  ofSchedules = false,
   actions,
 }: {
   runs: CalendarRun[];
+  /** Whether they are those of several schedules, which are named. */
+  ofSchedules?: boolean;
   actions?: (run: CalendarRun) => preact.ComponentChild;
 }) {
   if (runs.length === 0) return <p>No runs yet.</p>;
@@ -47,6 +50,7 @@ export function RunTable({
       <table>
         <thead>
           <tr>
+            {ofSchedules && <th scope="col">Schedule</th>}
             <th scope="col">Starts</th>
             <th scope="col">State</th>
             <th scope="col" class="number">
@@ -59,6 +63,11 @@ export function RunTable({
         <tbody>
           {runs.map((run) => (
             <tr key={run.run}>
+              {ofSchedules && (
+                <th scope="row">
+                  {run.schedule}: {run.from} → {run.to}
+                </th>
+              )}
               <td>{run.result ? <a href={runPath(run.run)}>{when(run.starts)}</a> : when(run.starts)}</td>
               <td>{words(run.state)}</td>
               <td class="number">
