@@ -3,7 +3,7 @@
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import type { Entry, Panel, Ticks } from "../page";
-import { type Column, heading, table } from "./data";
+import { type Column, heading, table, zoomOf } from "./data";
 import { type Frame, options, pattern } from "./options";
 import type { Theme } from "./theme";
 
@@ -80,7 +80,12 @@ export function Plot({ panel, frame, extent, catalogue }: PlotProps) {
   }, [shape, frame]);
   const drawn = useRef(data);
   useLayoutEffect(() => {
-    if (drawn.current !== data) plot.current?.setData(data);
+    if (drawn.current !== data && plot.current) {
+      // Values that come while somebody looks at a part of the axis do not bring the whole axis back.
+      const zoom = zoomOf(plot.current.scales.x, drawn.current[0]);
+      plot.current.setData(data, !zoom);
+      if (zoom) plot.current.setScale("x", zoom);
+    }
     drawn.current = data;
     plot.current?.ctx.canvas.setAttribute(
       "aria-label",

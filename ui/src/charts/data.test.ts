@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Line, Panel } from "../page";
-import { extent, heading, nearest, table } from "./data";
+import { extent, heading, nearest, table, zoomOf } from "./data";
 
 const line = (more: Partial<Line>): Line => ({
   label: "a",
@@ -95,4 +95,16 @@ test("the cursor reads the nearest value of every line, also where only another 
   expect(nearest(x, y, 0, 0)).toBe(1);
   expect(nearest(x, y, 5, 9)).toBe(4);
   expect(nearest(x, [null, undefined], 0, 0)).toBe(null);
+});
+
+test("a part of an axis is a zoom, and the whole axis with its margins is none", () => {
+  const places = [0.5, 1, 1.5, 2];
+  expect(zoomOf({ min: 0, max: 2 }, places)).toBeUndefined();
+  expect(zoomOf({ min: 0.5, max: 10 }, places)).toBeUndefined();
+  expect(zoomOf({ min: 0.7, max: 2 }, places)).toEqual({ min: 0.7, max: 2 });
+  expect(zoomOf({ min: 0, max: 1.9 }, places)).toEqual({ min: 0, max: 1.9 });
+  expect(zoomOf({ min: 0.1, max: 0.4 }, places)).toBeUndefined();
+  for (const scale of [undefined, {}, { min: null, max: null }])
+    expect(zoomOf(scale, places)).toBeUndefined();
+  expect(zoomOf({ min: 0, max: 1 }, [])).toBeUndefined();
 });

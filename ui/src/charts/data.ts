@@ -157,3 +157,16 @@ export const UNITS: Record<string, string> = {
   "1": "count",
   s: "s",
 };
+
+/** The part of an axis that a user has chosen, of a plot of these places; undefined if all of them are in it. */
+export function zoomOf(
+  scale: { min?: number | null; max?: number | null } | undefined,
+  places: ArrayLike<number>,
+): { min: number; max: number } | undefined {
+  const { min, max } = scale ?? {};
+  const [first, last] = [places[0], places[places.length - 1]];
+  if (min == null || max == null || first === undefined || last === undefined) return undefined;
+  // Of an axis that moves on, the part may have passed.
+  if (max <= first) return undefined;
+  return min > first || max < last ? { min, max } : undefined;
+}
