@@ -46,3 +46,9 @@ test("a table as CSV has quoted fields, and no formulas", () => {
   ];
   expect(csv(rows)).toBe('run,"rate, Mb/s"\r\n"say ""x""",-4.2\r\n\'=cmd(),\'@x\r\n-,+1 %\r\n');
 });
+
+test("values as they are typed are sorted by their size", () => {
+  expect(order(["64K", "256K", "1M"], false)).toEqual([0, 1, 2]);
+  expect(order(["2min", "10s", "500ms", "1h"], false)).toEqual([2, 1, 0, 3]);
+  expect(order(["1G", "100M", "1.5M", "64k"], false)).toEqual([3, 2, 1, 0]);
+});

@@ -8,6 +8,18 @@ export type SortKey = number | string | null;
 
 const NUMBER = /^(?:at least |≥ ?|> ?|~ ?|\+)?(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)(?: ?([^\s()[\],;]+))?/i;
 
+/** Suffixes of values as they are typed, which no figure of ours has: of sizes, rates and times. */
+const TYPED: Record<string, number> = {
+  k: 1e3,
+  K: 2 ** 10,
+  M: 2 ** 20,
+  G: 2 ** 30,
+  T: 2 ** 40,
+  m: 60e9,
+  min: 60e9,
+  h: 3600e9,
+};
+
 /** What a cell is sorted by: its first number, in the unit after it. A dash is nothing. */
 export function sortKey(text: string): SortKey {
   const plain = text.trim();
@@ -15,7 +27,7 @@ export function sortKey(text: string): SortKey {
   const found = NUMBER.exec(plain);
   if (!found) return plain;
   const [, number, unit] = found;
-  return Number(number) * (unitSize(unit ?? "") ?? 1);
+  return Number(number) * (unitSize(unit ?? "") ?? TYPED[unit ?? ""] ?? 1);
 }
 
 /** The order of two cells: numbers, then texts. */

@@ -59,10 +59,10 @@ export function App() {
   );
   const locked =
     here.page !== "shared" && (asking || (session?.needs_token && session.abilities.length === 0));
-  const signedIn = useCallback(() => {
+  const signedIn = useCallback(async () => {
+    // The page comes back with the new abilities.
+    await load();
     setAsking(false);
-    setProblem(undefined);
-    void load();
   }, []);
   const leave = async () => {
     await signOut().catch(() => undefined);

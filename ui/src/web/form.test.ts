@@ -17,13 +17,14 @@ import {
 
 const form = (more: Partial<Form>): Form => ({ ...EMPTY, to: "lund-2", ...more });
 
-test("quantities are read as people type them: rates decimal, sizes binary", () => {
+test("quantities are read as on the command line: rates decimal, sizes binary unless they have the SI's unit", () => {
   expect([rateOf("100M"), rateOf("1.5 Gb/s"), rateOf("64000"), rateOf("10kbps")]).toEqual([
     1e8, 1.5e9, 64000, 1e4,
   ]);
-  expect([sizeOf("4M"), sizeOf("4 MiB"), sizeOf("1500"), sizeOf("64kB")]).toEqual([
-    4194304, 4194304, 1500, 65536,
+  expect([sizeOf("4M"), sizeOf("4 MiB"), sizeOf("1500"), sizeOf("64K"), sizeOf("64Ki")]).toEqual([
+    4194304, 4194304, 1500, 65536, 65536,
   ]);
+  expect([sizeOf("64kB"), sizeOf("64 MB"), sizeOf("1.5GB"), sizeOf("12B")]).toEqual([64e3, 64e6, 1.5e9, 12]);
   expect([timeOf("10"), timeOf("0.5 s"), timeOf("500 ms"), timeOf("2 min")]).toEqual([1e10, 5e8, 5e8, 12e10]);
   for (const read of [rateOf, sizeOf, timeOf])
     for (const text of ["fast", "-1", "1e3", "1,5", "4 parsecs"]) expect(read(text)).toBeUndefined();

@@ -129,8 +129,10 @@ function scaled(text: string, shape: RegExp, sizes: Record<string, number>): num
 export const rateOf = (text: string) =>
   scaled(text, /^(\d+(?:\.\d+)?) ?([kmgt]?)(?:b(?:it)?\/s|bps)?$/i, DECIMAL);
 
-/** A size such as "4M" or "4 MiB", in bytes. */
-export const sizeOf = (text: string) => scaled(text, /^(\d+(?:\.\d+)?) ?([kmg]?)(?:i?b)?$/i, BINARY);
+/** A size such as "4M" or "4 MiB", in bytes. As on the command line, "4 MB" has the prefix of the SI. */
+export const sizeOf = (text: string) =>
+  scaled(text, /^(\d+(?:\.\d+)?) ?([kmg])b$/i, DECIMAL) ??
+  scaled(text, /^(\d+(?:\.\d+)?) ?([kmg]?)(?:i?b|i)?$/i, BINARY);
 
 /** A time such as "10", "500 ms" or "2 min", in nanoseconds. */
 export const timeOf = (text: string) => scaled(text, /^(\d+(?:\.\d+)?) ?(ms|min|m|s|)$/i, SECONDS);

@@ -153,7 +153,7 @@ pub(crate) async fn hosts(State(service): State<Service>, _: MayView) -> Result<
     let limits = service.runs().limits();
     let known = latest.into_iter().filter_map(|run| {
         // A host that would be refused is no suggestion.
-        let target = run.target.filter(|target| !is_loopback(target) && limits.allow(target))?;
+        let target = run.target.filter(|to| is_server(to) && !is_loopback(to) && limits.allow(to))?;
         Some(KnownServer { target, last_run: run.id, last_at: run.started_at })
     });
     let load = service.runs().load();
@@ -163,6 +163,11 @@ pub(crate) async fn hosts(State(service): State<Service>, _: MayView) -> Result<
         known: known.take(MAX_KNOWN).collect(),
         queue: QueueStatus { waiting: load.waiting, measured: load.running, running },
     }))
+}
+
+/// Whether it is not the client of another tool that this host served: after its address follows the tool's name.
+fn is_server(target: &str) -> bool {
+    !target.contains(' ')
 }
 
 /// What was measured over loopback was this host, which needs no address.
@@ -177,4 +182,17 @@ pub(crate) async fn current_runs(
 ) -> Result<streams::Stream, HttpProblem> {
     let watcher = service.admit_stream(from, visitor)?;
     Ok(streams::current_runs(watcher, service.runs().current_runs()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_of_another_tool_is_no_server() {
+        for server in ["ams-1", "ams-1.example.net:5201", "192.0.2.7", "[2001:db8::1]:5201"] {
+            assert!(is_server(server), "{server}");
+        }
+        assert!(!is_server("192.0.2.7:50123 (iperf3)"));
+    }
 }
