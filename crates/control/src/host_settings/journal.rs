@@ -121,7 +121,8 @@ impl SettingsJournal {
             boot_id: boot_id.to_owned(),
             pid: std::process::id(),
         };
-        journal.note(&opening)?;
+        // A file without its first line would be in the way once there is room on the disk again.
+        journal.note(&opening).inspect_err(|_| drop(std::fs::remove_file(path)))?;
         Ok(journal)
     }
 

@@ -18,6 +18,8 @@ const PRIVATE_MODE: u32 = 0o600;
 #[derive(Debug)]
 pub struct Journal {
     file: File,
+    /// Bytes of the lines that are on disk.
+    length: u64,
 }
 
 impl Journal {
@@ -29,7 +31,7 @@ impl Journal {
         let file = OpenOptions::new().append(true).create_new(true).mode(PRIVATE_MODE).open(path)?;
         // The directory entry must be on disk too.
         File::open(path.parent().unwrap_or(path))?.sync_all()?;
-        Ok(Self { file })
+        Ok(Self { file, length: 0 })
     }
 
     /// Continues an existing journal. Removes an incomplete last line, so that it does not merge with the next
@@ -39,18 +41,23 @@ impl Journal {
     /// System errors of the file.
     pub fn reopen(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().append(true).open(path)?;
-        file.set_len(whole(&fs::read(path)?) as u64)?;
+        let length = whole(&fs::read(path)?) as u64;
+        file.set_len(length)?;
         file.sync_data()?;
-        Ok(Self { file })
+        Ok(Self { file, length })
     }
 
     /// Appends a line, passed without its newline, and waits until it is on disk.
     ///
     /// # Errors
-    /// System errors of the file. The line may then be incomplete.
+    /// System errors of the file. The line may then be incomplete; the next one does not merge with it.
     pub fn note(&mut self, line: &str) -> io::Result<()> {
-        self.file.write_all(format!("{line}\n").as_bytes())?;
-        self.file.sync_data()
+        self.file.set_len(self.length)?;
+        let line = format!("{line}\n");
+        self.file.write_all(line.as_bytes())?;
+        self.file.sync_data()?;
+        self.length += line.len() as u64;
+        Ok(())
     }
 }
 
@@ -128,6 +135,21 @@ pub fn is_taken(path: &Path) -> bool {
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn what_a_full_disk_has_left_of_a_line_does_not_merge_with_the_next_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        let mut journal = Journal::create(&path).unwrap();
+        journal.note("one").unwrap();
+        journal.file.write_all(b"tw").unwrap();
+        journal.note("three").unwrap();
+        assert_eq!(lines(&path).unwrap().unwrap(), ["one", "three"]);
+        let mut journal = Journal::reopen(&path).unwrap();
+        journal.file.write_all(b"fo").unwrap();
+        journal.note("five").unwrap();
+        assert_eq!(lines(&path).unwrap().unwrap(), ["one", "three", "five"]);
+    }
 
     #[test]
     fn a_journal_is_never_written_over_and_for_nobody_else() {
