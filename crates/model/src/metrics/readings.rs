@@ -185,10 +185,15 @@ impl<'de> Deserialize<'de> for Readings {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Readings, A::Error> {
-                let mut values = Vec::new();
+                let mut values: Vec<(MetricName, MetricValue)> = Vec::new();
                 while let Some((MetricNameKey(name), value)) = map.next_entry()? {
-                    insert(&mut values, name, value);
+                    values.push((name, value));
                 }
+                // Sorted at once: inserting each would cost a peer nothing and this host seconds, if its names descend. Of
+                // values with one name the last counts.
+                values.reverse();
+                values.sort_by(|one, other| one.0.cmp(&other.0));
+                values.dedup_by(|other, first| other.0 == first.0);
                 values.shrink_to_fit();
                 Ok(Readings(Arc::new(values)))
             }
