@@ -85,6 +85,11 @@ impl Decimal {
         u64::try_from(rounded).map_err(|_| ParseErrorKind::TooLarge)
     }
 
+    /// The floating-point number nearest to a hundredth of this number.
+    pub(crate) fn hundredth(self) -> Result<f64, ParseErrorKind> {
+        Self { scale: self.scale + 2, ..self }.times(1)
+    }
+
     /// The floating-point number nearest to this number times `factor`.
     pub(crate) fn times(self, factor: u64) -> Result<f64, ParseErrorKind> {
         let product = self.mantissa.checked_mul(u128::from(factor)).ok_or(ParseErrorKind::TooLarge)?;

@@ -54,15 +54,12 @@ impl FromStr for Ratio {
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let fail = |trouble| ParseError { text: text.trim().to_owned(), trouble, example: EXAMPLE };
         let (number, unit) = Decimal::split(text).map_err(fail)?;
-        let value = number.times(1).map_err(fail)?;
         let value = match unit {
-            "" => value,
-            "%" => value / 100.0,
-            other => {
-                return Err(fail(ParseErrorKind::UnknownUnit { unit: other.to_owned(), known: "% or none" }));
-            }
+            "" => number.times(1),
+            "%" => number.hundredth(),
+            other => Err(ParseErrorKind::UnknownUnit { unit: other.to_owned(), known: "% or none" }),
         };
-        Self::new(value).ok_or_else(|| fail(ParseErrorKind::TooLarge))
+        Self::new(value.map_err(fail)?).ok_or_else(|| fail(ParseErrorKind::TooLarge))
     }
 }
 
@@ -77,6 +74,15 @@ mod tests {
         assert_eq!("1e-4".parse::<Ratio>().unwrap().get(), 1e-4);
         assert_eq!("-1%".parse::<Ratio>().unwrap_err().trouble, ParseErrorKind::Negative);
         assert!("1 pct".parse::<Ratio>().is_err());
+    }
+
+    #[test]
+    fn a_percentage_is_rounded_once() {
+        for tenths in 1..10_000_u32 {
+            let [percent, plain] = [format!("{tenths}e-1%"), format!("{tenths}e-3")];
+            assert_eq!(percent.parse::<Ratio>(), plain.parse::<Ratio>(), "{percent}");
+        }
+        assert_eq!("1e-37%".parse::<Ratio>().unwrap_err().trouble, ParseErrorKind::TooFine);
     }
 
     #[test]
