@@ -32,17 +32,20 @@ pub(crate) struct Allowance {
 struct AllowanceBucket {
     share: AllowanceLimit,
     left: u64,
+    /// Billionths of one, which are not in `left` yet.
+    rest: u128,
 }
 
 impl AllowanceBucket {
     fn new(share: AllowanceLimit) -> Self {
-        Self { share, left: share.at_once }
+        Self { share, left: share.at_once, rest: 0 }
     }
 
     fn fill(&mut self, elapsed: Span, measuring: u64) {
-        let nanoseconds =
-            u128::from(elapsed.as_ns()) * u128::from(self.share.per_second.saturating_mul(measuring.max(1)));
-        let more = u64::try_from(nanoseconds / 1_000_000_000).unwrap_or(u64::MAX);
+        let rate = u128::from(self.share.per_second.saturating_mul(measuring.max(1)));
+        let filled = self.rest + u128::from(elapsed.as_ns()) * rate;
+        self.rest = filled % 1_000_000_000;
+        let more = u64::try_from(filled / 1_000_000_000).unwrap_or(u64::MAX);
         self.left = self.left.saturating_add(more);
         if measuring == 0 {
             self.left = self.left.min(self.share.at_once);
@@ -92,12 +95,8 @@ impl Allowance {
     }
 
     fn fill(&mut self, now: Timestamp) {
-        // Below a millisecond, rounding would discard part of the fill again and again.
         let elapsed = now.since(self.filled);
-        if elapsed < Span::from_ms(1) {
-            return;
-        }
-        self.filled = now;
+        self.filled = self.filled.max(now);
         self.messages.fill(elapsed, self.measuring);
         self.bytes.fill(elapsed, self.measuring);
     }
@@ -134,6 +133,21 @@ mod tests {
         assert_eq!(pass(&mut Allowance::new(START), START, 1 << 20, Span::ZERO), 8);
         // Two heartbeats per second and four progress reports for each of two flows, for more than a day.
         assert_eq!(pass(&mut Allowance::new(START), START, 200, Span::from_ms(100)), 1_000_000);
+    }
+
+    #[test]
+    fn what_comes_in_small_pieces_below_the_rate_passes() {
+        for pause in [Span::from_us(100), Span::from_us(1_500), Span::from_us(1_999)] {
+            let (mut allowance, mut now) = (Allowance::new(START), START);
+            let pieces = 1 + Span::from_us(2_100).as_ns() / pause.as_ns();
+            for _ in 0..20_000 {
+                for _ in 0..pieces {
+                    allowance.bytes(now, 10).unwrap();
+                    now = now + pause;
+                }
+                allowance.message().unwrap();
+            }
+        }
     }
 
     #[test]

@@ -281,7 +281,7 @@ impl AgentEnd {
             )));
         }
         self.last_job = Some(job.job);
-        if let Err(error) = job.spec.check() {
+        if let Err(error) = job.spec.check().and_then(|()| job.spec.agree()) {
             let outcome = linerate_model::Outcome::Failed;
             let ended = AgentMessage::Ended { job: job.job, outcome, reason: Some(error.to_string().into()) };
             return self.link.send(now, &ended);

@@ -115,7 +115,7 @@ impl ServerSession {
             let theirs = format!("{} to {}", versions[0], versions[1]);
             return Err(PeerError::Version { theirs: theirs.into(), ours: VERSION.to_string() });
         }
-        let spec = match spec.checked() {
+        let spec = match spec.checked().and_then(|spec| spec.agree().map(|()| spec)) {
             Ok(spec) => spec,
             Err(error) => {
                 self.link.send(now, &NativeMessage::Refused { why: error.to_string().into() })?;

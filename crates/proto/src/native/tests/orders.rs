@@ -205,3 +205,22 @@ fn a_server_that_talks_on_does_not_keep_its_client_beyond_the_time_of_the_test()
     };
     assert_eq!(error, PeerError::Silent { during: "measuring", waited_s: 31 });
 }
+
+#[test]
+fn a_specification_that_contradicts_itself_is_refused() {
+    let changes: [fn(&mut TestSpec); 3] = [
+        |spec| (spec.traffic.upload, spec.traffic.download) = (true, true),
+        |spec| (spec.traffic.udp, spec.traffic.mptcp) = (true, true),
+        |spec| (spec.traffic.bytes, spec.traffic.duration) = (Some(Bytes::new(1)), Some(Span::from_secs(1))),
+    ];
+    for change in changes {
+        let mut spec = TestSpec::default();
+        change(&mut spec);
+        let mut server = AdmittedServer(ServerSession::new(NOW));
+        server.0.input(NOW, SessionInput::Bytes(&Preface::CONTROL.encode())).unwrap();
+        let hello =
+            json!({"type": "hello", "versions": [2, 2], "capabilities": [], "host": {}, "spec": spec});
+        let refused = server.receive(&hello).unwrap_err();
+        assert!(refused.to_string().contains("it cannot be combined with"), "{refused}");
+    }
+}
