@@ -71,17 +71,22 @@ impl AddAssign<Duration> for Mono {
 /// them.
 #[must_use]
 pub fn same_moment() -> (u64, Mono) {
+    read_together(wall_ns, now)
+}
+
+/// Another clock and the monotonic one, as in [`same_moment`].
+pub(crate) fn read_together(other: impl Fn() -> u64, monotonic: impl Fn() -> Mono) -> (u64, Mono) {
     const TRIES: u32 = 3;
     const CLOSE: Duration = Duration::from_micros(2);
-    let mut before = now();
+    let mut before = monotonic();
     for _ in 0..TRIES {
-        let (wall, after) = (wall_ns(), now());
+        let (found, after) = (other(), monotonic());
         if after.since(before) < CLOSE {
-            return (wall, after);
+            return (found, after);
         }
         before = after;
     }
-    (wall_ns(), now())
+    (other(), monotonic())
 }
 
 /// When a packet arrived, from its timestamp of the realtime clock; absent if the timestamp is not from the last
@@ -196,6 +201,16 @@ mod tests {
     fn monotonic_clock_does_not_go_back() {
         let first = now();
         assert!(now() >= first);
+    }
+
+    #[test]
+    fn a_pause_between_two_readings_is_not_in_their_difference() {
+        use std::cell::RefCell;
+        let monotonic = RefCell::new([100, 5_000_100, 5_000_900].into_iter().map(Mono));
+        let other = RefCell::new([1_150, 5_001_500].into_iter());
+        let found =
+            read_together(|| other.borrow_mut().next().unwrap(), || monotonic.borrow_mut().next().unwrap());
+        assert_eq!(found, (5_001_500, Mono(5_000_900)));
     }
 
     #[test]

@@ -154,9 +154,19 @@ pub fn begin_connect(peer: SocketAddr, requested: &SocketOptions) -> Result<Conn
     match socket.connect(&labelled.into()) {
         Ok(()) => {}
         Err(error) if is_connecting(&error) => {}
+        // Linux says only that an argument is invalid.
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput && lacks_interface(peer) => {
+            let why = "a link-local address needs the name of its interface, as in fe80::1%eth0";
+            return Err(fail(io::Error::new(io::ErrorKind::InvalidInput, why)));
+        }
         Err(error) => return Err(fail(error)),
     }
     Ok(Connecting { socket, peer, requested: requested.clone(), began, buffers })
+}
+
+/// Whether an address is valid on each link and does not say on which.
+fn lacks_interface(peer: SocketAddr) -> bool {
+    matches!(peer, SocketAddr::V6(v6) if v6.ip().is_unicast_link_local() && v6.scope_id() == 0)
 }
 
 impl Connecting {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::call::check;
 use crate::SockError;
-use crate::clock::Mono;
+use crate::clock::{Mono, read_together};
 use crate::unix::clock::{ns_of, read};
 
 pub use crate::unix::clock::{process_cpu, process_usage, resolution, thread_cpu, wall_ns};
@@ -23,7 +23,8 @@ pub fn now() -> Mono {
 /// time in which the host was suspended.
 #[must_use]
 pub fn unadjusted_ns() -> u64 {
-    let suspended = read(libc::CLOCK_BOOTTIME).saturating_sub(read(libc::CLOCK_MONOTONIC));
+    let (boot, monotonic) = read_together(|| read(libc::CLOCK_BOOTTIME), now);
+    let suspended = boot.saturating_sub(monotonic.as_ns());
     read(libc::CLOCK_MONOTONIC_RAW).saturating_add(suspended)
 }
 

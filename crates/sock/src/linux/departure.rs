@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use super::call::{retry, set};
 use super::cmsg::{self, ControlMessage};
 use crate::SockError;
-use crate::clock::Mono;
+use crate::clock::{self, Mono, read_together};
 use crate::departure::DepartureClock;
 use crate::stream::outcome;
 use crate::unix::clock::read;
@@ -66,7 +66,11 @@ impl DepartureBatch {
         let ahead = match self.clock {
             DepartureClock::Monotonic => 0,
             // Read each time: leap seconds and whoever sets the clock move it.
-            DepartureClock::Tai => read(libc::CLOCK_TAI).saturating_sub(read(libc::CLOCK_MONOTONIC)),
+            // With a pause between the two readings all datagrams would be too early.
+            DepartureClock::Tai => {
+                let (tai, monotonic) = read_together(|| read(libc::CLOCK_TAI), clock::now);
+                tai.saturating_sub(monotonic.as_ns())
+            }
         };
         self.headers.clear();
         let slots = self.times.iter_mut().zip(&mut self.parts);
