@@ -2,6 +2,7 @@
 //! order.
 
 use linerate_model::LossBursts;
+use linerate_model::flow::ReadBefore;
 
 use crate::counters::DatagramCounts;
 
@@ -18,6 +19,8 @@ const WINDOW_WORDS: usize = WINDOW_DATAGRAMS as usize / 64;
 pub(crate) struct Sequence {
     /// Highest number received plus one.
     next: u64,
+    /// Numbers below the first `next` that arrived before this sequence began.
+    before: u64,
     received: u64,
     late: u64,
     doubled: u64,
@@ -56,14 +59,16 @@ impl LossRuns {
 }
 
 impl Sequence {
-    pub(crate) fn new() -> Self {
+    /// A sequence that continues after what was read before, if anything was.
+    pub(crate) fn after(ReadBefore { datagrams, next }: ReadBefore) -> Self {
         Self {
-            next: 0,
+            next,
+            before: datagrams,
             received: 0,
             late: 0,
             doubled: 0,
             seen: Box::new([0; WINDOW_WORDS]),
-            settled: 0,
+            settled: next,
             losses: LossRuns::default(),
             late_by: 0,
         }
@@ -112,7 +117,7 @@ impl Sequence {
 
     /// Numbers below the highest received that have not arrived.
     pub(crate) const fn missing(&self) -> u64 {
-        self.next.saturating_sub(self.received - self.doubled)
+        self.next.saturating_sub(self.before.saturating_add(self.received - self.doubled))
     }
 
     /// The losses below the highest number, and how far a late one was behind it. Nothing may arrive afterwards.
@@ -225,8 +230,8 @@ pub(crate) struct ArrivalStatistics {
 }
 
 impl ArrivalStatistics {
-    pub(crate) fn new() -> Self {
-        let (sequence, jitter) = (Sequence::new(), InterarrivalJitter::default());
+    pub(crate) fn after(before: ReadBefore) -> Self {
+        let (sequence, jitter) = (Sequence::after(before), InterarrivalJitter::default());
         Self { sequence, jitter, foreign: 0, socket_drops: 0, dropped: 0 }
     }
 
@@ -261,7 +266,7 @@ mod tests {
 
     /// Received, missing, late, duplicates.
     fn observe(numbers: &[u64]) -> (u64, u64, u64, u64) {
-        let mut sequence = Sequence::new();
+        let mut sequence = Sequence::after(ReadBefore::default());
         numbers.iter().for_each(|&seq| sequence.arrive(seq));
         (sequence.received, sequence.missing(), sequence.late, sequence.doubled)
     }
@@ -294,7 +299,7 @@ mod tests {
     }
 
     fn bursts(numbers: &[u64]) -> LossBursts {
-        let mut sequence = Sequence::new();
+        let mut sequence = Sequence::after(ReadBefore::default());
         numbers.iter().for_each(|&seq| sequence.arrive(seq));
         sequence.end().0
     }
@@ -309,7 +314,7 @@ mod tests {
         assert_eq!(of(&[3, 4, 7]), (2, 5, 3));
         assert_eq!(of(&[0, 6, 3]), (2, 4, 2), "3 divides the burst");
         assert_eq!(of(&[0, 5 * WINDOW_DATAGRAMS + 1]), (1, 5 * WINDOW_DATAGRAMS, 5 * WINDOW_DATAGRAMS));
-        let mut late = Sequence::new();
+        let mut late = Sequence::after(ReadBefore::default());
         [0, 1, 9, 4, 2].iter().for_each(|&seq| late.arrive(seq));
         assert_eq!(late.end().1, 7, "2 came after 9");
     }
@@ -366,7 +371,7 @@ mod tests {
         fn runs_count_as_their_datagrams_one_by_one(
             steps in proptest::collection::vec((0u64..300, 1u64..200, 0u64..70_000, 0u64..1_000_000), 0..30),
         ) {
-            let (mut runs, mut each) = (ArrivalStatistics::new(), ArrivalStatistics::new());
+            let (mut runs, mut each) = (ArrivalStatistics::after(ReadBefore::default()), ArrivalStatistics::after(ReadBefore::default()));
             for (gap, count, back, ns) in steps {
                 // A number after a gap, one that may be late or doubled, then a run.
                 let ahead = each.sequence.next + gap;
@@ -416,12 +421,28 @@ mod tests {
 
     #[test]
     fn the_kernels_count_of_drops_may_wrap() {
-        let mut arrivals = ArrivalStatistics::new();
+        let mut arrivals = ArrivalStatistics::after(ReadBefore::default());
         for count in [0, 3, u32::MAX, 1] {
             arrivals.dropped(count, 1);
         }
         assert_eq!(arrivals.counts().socket_drops, u64::from(u32::MAX) + 2);
         arrivals.dropped(3, 44);
         assert_eq!(arrivals.counts().socket_drops, u64::from(u32::MAX) + 2 + 88, "two of 44 datagrams each");
+    }
+
+    #[test]
+    fn what_was_read_before_is_neither_counted_nor_missing() {
+        // 0, 1 and 3 of the first five numbers.
+        let mut sequence = Sequence::after(ReadBefore { datagrams: 3, next: 4 });
+        assert_eq!(sequence.missing(), 1);
+        for seq in [4, 6] {
+            sequence.arrive(seq);
+        }
+        assert_eq!((sequence.received, sequence.missing(), sequence.late), (2, 2, 0));
+        sequence.arrive(2);
+        assert_eq!((sequence.received, sequence.missing(), sequence.late), (3, 1, 1));
+        sequence.arrive_run(200);
+        assert_eq!((sequence.received, sequence.missing(), sequence.next), (203, 1, 207));
+        assert_eq!(sequence.end().0.lost, 1);
     }
 }

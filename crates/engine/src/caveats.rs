@@ -169,7 +169,7 @@ pub(crate) fn at_end(
     if let Some(cpu) = setup.affinity.filter(|_| unpinned) {
         let text = format!(
             "CPU {cpu} does not exist or is not allowed, so the data threads ran on any CPU; \
-                     correct --affinity"
+                     correct --affinity, or --server-affinity if this is the server"
         );
         found.push(caveat(CaveatKind::SettingIneffective, text));
     }

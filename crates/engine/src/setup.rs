@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use linerate_model::flow::StampLayout;
-use linerate_model::flow::{BlockNote, EndMark, FlowId, FlowTask, Payload, PayloadFraming, Transit};
+use linerate_model::flow::{
+    BlockNote, EndMark, FlowId, FlowTask, Payload, PayloadFraming, ReadBefore, Transit,
+};
 use linerate_model::{SendMethod, Side, SocketKnobs, StopAfter, TestFile, Transport};
 use linerate_sock::departure::DepartureClock;
 use linerate_units::{Bitrate, Bytes, Span};
@@ -70,6 +72,8 @@ pub struct FlowSetup {
     pub txtime: Option<Txtime>,
     /// What ends a receiver's stream, besides an order and the end of the connection.
     pub end_mark: EndMark,
+    /// What was read of each stream of datagrams before this flow; empty if nothing was.
+    pub read_before: Vec<ReadBefore>,
     /// Where the blocks of a single TCP stream carry a note about their connection.
     pub note: Option<BlockNote>,
     /// Whether and how transit times are measured.
@@ -137,6 +141,7 @@ impl FlowSetup {
             pacing_tick: None,
             txtime: None,
             end_mark: EndMark::None,
+            read_before: Vec::new(),
             note: None,
             transit: Transit::Uncounted,
             together: false,
@@ -174,6 +179,7 @@ impl FlowSetup {
             burst: task.burst,
             pacing_tick: task.pacing_tick,
             end_mark: task.end_mark,
+            read_before: task.read_before.clone(),
             note: task.note,
             transit: task.transit.clone(),
             together: task.together,

@@ -223,7 +223,7 @@ fn numeric(settings: &mut Iperf2Settings, name: &str, value: &str) -> Result<(),
         "listenport" => settings.listen_port = Some(number(1..=65_535)? as u16),
         "len" => settings.length = Some(number(1..=64 << 20)? as u32),
         "window" => settings.window = Some(number(1..=1 << 30)?),
-        "mss" => settings.mss = Some(number(88..=65_495)? as u32),
+        "mss" => settings.mss = Some(number(88..=32_767)? as u32),
         "num" => {
             let bytes = number(1..=1 << 60)
                 .map_err(|_| error(&format!("Invalid value for -n amount of '{value}'")))?;

@@ -121,6 +121,11 @@ pub(super) fn task(queue: &OutputQueue, load: &Iperf2Load, streams: &[Iperf2Stre
         socket: queue.sockets(),
         affinity: None,
         end_mark: if load.udp && !load.sends { EndMark::Negative } else { EndMark::None },
+        read_before: streams
+            .iter()
+            .filter(|_| load.udp && !load.sends)
+            .map(Iperf2Stream::read_before)
+            .collect(),
         note: None,
         transit: transit(queue, load, streams),
         together: false,

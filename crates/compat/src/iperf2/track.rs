@@ -1,6 +1,7 @@
 //! The counts of one direction of a test at this end: its connections, and what they have moved since the start
 //! and since the last interval.
 
+use linerate_model::flow::ReadBefore;
 use linerate_units::{Span, Timestamp};
 
 use super::datagram::Generation;
@@ -60,6 +61,11 @@ impl Iperf2Stream {
             fresh: None,
             seen: None,
         }
+    }
+
+    /// The datagrams that the stand-in received itself.
+    pub(super) fn read_before(&self) -> ReadBefore {
+        ReadBefore { datagrams: self.own_datagrams, next: self.own_highest }
     }
 
     /// Counts a datagram that the stand-in received itself.

@@ -92,6 +92,7 @@ pub(super) fn task(
         },
         affinity: cpu,
         end_mark: EndMark::None,
+        read_before: Vec::new(),
         note: None,
         transit: Default::default(),
         together: true,

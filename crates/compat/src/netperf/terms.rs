@@ -177,6 +177,7 @@ pub(super) fn task(
         socket: knobs(request),
         affinity: None,
         end_mark: if udp { EndMark::Short { bytes: 0, nth: 1 } } else { EndMark::None },
+        read_before: Vec::new(),
         note: None,
         transit: Transit::Uncounted,
         together: false,

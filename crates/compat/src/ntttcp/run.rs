@@ -124,6 +124,7 @@ impl NtttcpRun {
             socket: options.knobs(),
             affinity: options.affinity,
             end_mark: EndMark::None,
+            read_before: Vec::new(),
             note: None,
             transit: Default::default(),
             together: false,

@@ -355,6 +355,7 @@ impl Terms {
             socket: self.knobs(),
             affinity: self.affinity,
             end_mark,
+            read_before: Vec::new(),
             note: self.note(),
             transit: self.transit(early),
             together: false,

@@ -146,6 +146,7 @@ impl TtcpTransfer {
             } else {
                 EndMark::None
             },
+            read_before: Vec::new(),
             note: None,
             transit: Default::default(),
             together: false,

@@ -310,7 +310,7 @@ pub(crate) fn read(flow: &FlowSide, pump: usize, batch: RecvBatch) -> PumpEnd {
             meter: flow.meter(stream),
             times: ArrivalTimes::new(socket, true),
             reader: DatagramReader::new(setup.stamp, setup.tag, setup.datagram_length()),
-            arrivals: ArrivalStatistics::new(),
+            arrivals: ArrivalStatistics::after(setup.read_before.get(stream).copied().unwrap_or_default()),
             transit: flow.transits.get(stream).map(TransitWriter::new),
             spacing: flow.spacing_writer(stream),
             marks: 0,

@@ -13,7 +13,9 @@ pub use counts::{ConnectionCounts, FlowCounts, Noted, StreamCounts, TransitCount
 pub use exchange::{Exchange, Exchanged};
 pub use frames::{FrameKind, FramePart, FrameReader, PayloadFraming, WebSocketError, frame_header};
 pub use stamp::{SeqField, StampLayout, TimeField, TimeForm};
-pub use task::{BlockLength, BlockNote, Blocks, EndMark, FlowTask, Pattern, Payload, Spacing, Stop, Transit};
+pub use task::{
+    BlockLength, BlockNote, Blocks, EndMark, FlowTask, Pattern, Payload, ReadBefore, Spacing, Stop, Transit,
+};
 
 /// A connection, a datagram socket or a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

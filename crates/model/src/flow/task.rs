@@ -57,6 +57,8 @@ pub struct FlowTask {
     pub affinity: Option<u32>,
     /// What ends a receiver's stream, apart from a stop order and the end of the connection.
     pub end_mark: EndMark,
+    /// What was read of each stream of datagrams before this flow; empty if nothing was.
+    pub read_before: Vec<ReadBefore>,
     /// Where the blocks of a single TCP stream carry notes about their connection; absent if they carry none.
     pub note: Option<BlockNote>,
     /// Whether transit times are counted.
@@ -94,12 +96,23 @@ impl FlowTask {
             socket: SocketKnobs::default(),
             affinity: None,
             end_mark: EndMark::None,
+            read_before: Vec::new(),
             note: None,
             transit: Transit::Uncounted,
             together: false,
             file: None,
         }
     }
+}
+
+/// Datagrams of a stream that were read before its flow began: by whoever accepted it. They are not counted in the flow,
+/// and their numbers are not missing in it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ReadBefore {
+    /// How many.
+    pub datagrams: u64,
+    /// One more than the highest of their numbers, which begin at 0.
+    pub next: u64,
 }
 
 /// Where each block of a stream carries the kernel's counts for the sender's connection (nuttcp).

@@ -315,6 +315,7 @@ mod tests {
         assert_eq!(knob(|s| s.traffic.interval = Span::from_ms(9)), "--interval");
         assert_eq!(knob(|s| s.traffic.length = Some(Bytes::new(0))), "--length");
         assert_eq!(knob(|s| s.socket.mss = Some(87)), "--set-mss");
+        assert_eq!(knob(|s| s.socket.mss = Some(32_768)), "--set-mss");
         assert_eq!(knob(|s| s.socket.window = Some(Bytes::new(1 << 31))), "--window");
         assert_eq!(
             knob(|s| {

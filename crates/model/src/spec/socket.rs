@@ -229,8 +229,8 @@ impl SocketKnobs {
         if self.window.is_some_and(|w| w.get() == 0 || w.get() >= 1 << 30) {
             return fail("--window", "the size is out of range", "give 1K to below 1G");
         }
-        if self.mss.is_some_and(|m| !(88..=65_495).contains(&m)) {
-            return fail("--set-mss", "the segment size is out of range", "give 88 to 65495 bytes");
+        if self.mss.is_some_and(|m| !(88..=32_767).contains(&m)) {
+            return fail("--set-mss", "the segment size is out of range", "give 88 to 32767 bytes");
         }
         if self.notsent_lowat.is_some_and(|bytes| bytes.get() == 0 || bytes.get() >= 1 << 30) {
             return fail("--notsent-lowat", "the size is out of range", "give 1 to below 1G");

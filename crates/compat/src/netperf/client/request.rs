@@ -220,6 +220,7 @@ pub(super) fn task(
         socket: knobs(options),
         affinity: None,
         end_mark: if udp && !sends { EndMark::Short { bytes: 0, nth: 1 } } else { EndMark::None },
+        read_before: Vec::new(),
         note: None,
         transit: Transit::Uncounted,
         together: false,

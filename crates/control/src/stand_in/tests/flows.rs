@@ -58,6 +58,7 @@ fn task(flow: FlowId, link: Link, client: bool) -> FlowTask {
         socket: linerate_model::SocketKnobs::default(),
         affinity: None,
         end_mark: EndMark::None,
+        read_before: Vec::new(),
         note: None,
         transit: Default::default(),
     }
