@@ -18,7 +18,9 @@ use std::collections::BTreeMap;
 use linerate_model::flow::FlowId;
 use linerate_model::metrics::flow::{BYTES, LAST_DATA};
 use linerate_model::metrics::queue::RCV_HELD;
-use linerate_model::{Body, Caveat, CaveatKind, FlowRecord, RunRecord, Sample, Side, Steady, TestSpec};
+use linerate_model::{
+    Body, Caveat, CaveatKind, FlowRecord, RunRecord, Sample, Side, Steady, TestSpec, Transport,
+};
 use linerate_theory::stats::series::weighted_batch_means;
 use linerate_theory::stats::until::StoppingRule;
 use linerate_theory::{accounting, diagnose, ramp};
@@ -105,9 +107,23 @@ fn reconcile_counts(flow: FlowId, log: &mut Log<'_>) {
     }
 }
 
+/// The receiver's intervals inside the measured part. Those at the end of a fixed amount of datagrams, in which it waited
+/// for more although all were sent, are left out.
+fn receiver_intervals(flow: &FlowRecord) -> Vec<&Sample> {
+    let mut found: Vec<&Sample> = flow.measured_samples_of(Side::Receiver).collect();
+    let datagrams = flow.plan.transport == Transport::Udp;
+    let sender = flow.tally(Side::Sender).filter(|_| datagrams);
+    let sent = sender.map(|tally| Timestamp::START + tally.elapsed);
+    let only_waits =
+        |sample: &&&Sample| sample.bytes().get() == 0 && sent.is_some_and(|sent| sample.start_ns >= sent);
+    let waiting = found.iter().rev().take_while(only_waits).count();
+    found.truncate(found.len().saturating_sub(waiting));
+    found
+}
+
 /// The bit rates of the receiver's intervals inside the measured part.
 pub(crate) fn intervals(flow: &FlowRecord) -> Vec<f64> {
-    flow.measured_samples_of(Side::Receiver).filter_map(|sample| sample.bitrate().map(Bitrate::bps)).collect()
+    receiver_intervals(flow).iter().filter_map(|sample| sample.bitrate().map(Bitrate::bps)).collect()
 }
 
 /// The number of ramp intervals, and the rates of the intervals after the ramp, without a last interval that
@@ -116,7 +132,7 @@ pub(crate) fn intervals(flow: &FlowRecord) -> Vec<f64> {
 fn steady_intervals(flow: &FlowRecord) -> (usize, Vec<f64>) {
     let mut all = intervals(flow);
     let whole = flow.measured_samples_of(Side::Receiver).map(|s| s.span().as_ns()).max().unwrap_or(0);
-    let last = flow.measured_samples_of(Side::Receiver).last().map_or(Span::ZERO, until_last_read);
+    let last = receiver_intervals(flow).last().map_or(Span::ZERO, |sample| until_last_read(sample));
     // An interval more than a tenth shorter than the longest is the rest of the measured part.
     if (last.as_ns() as f64) < 0.9 * whole as f64 {
         all.pop();

@@ -105,7 +105,14 @@ impl IntervalRows {
                     return self.row(*flow);
                 }
             }
-            Body::FlowEnded { flow, side: Side::Receiver, .. } => return self.row(*flow),
+            Body::FlowEnded { flow, side: Side::Receiver, tally } => {
+                // What came after the last report. With an omitted part both count from another moment.
+                if let Some(state) = self.flows.get_mut(flow).filter(|_| tally.omitted_bytes.get() == 0) {
+                    state.last.bytes = state.last.bytes.max(tally.bytes);
+                    state.last.elapsed = state.last.elapsed.max(tally.elapsed);
+                }
+                return self.row(*flow);
+            }
             _ => {}
         }
         Vec::new()
@@ -193,14 +200,17 @@ mod tests {
         for (ms, retr) in [(500, 0), (990, 2), (1500, 2), (2200, 5), (2200, 5), (2500, 6)] {
             bodies.push(runs::progress(FlowId(0), ms, ms * 12_500, retr));
         }
-        bodies.push(runs::ended(FlowId(0), Side::Receiver, runs::tally(1e8)));
+        // What came after the last report is in the last row.
+        let (elapsed, bytes) = (Span::from_ms(2750), Bytes::new(2750 * 12_500));
+        let whole = linerate_model::Tally { elapsed, bytes, ..runs::tally(1e8) };
+        bodies.push(runs::ended(FlowId(0), Side::Receiver, whole));
         check(
             bodies,
             &expect![[r#"
             flow               seconds     received      bitrate    retr        cwnd       rtt
             download         0.00-0.99    11.80 MiB   100.0 Mb/s       2  488.28 KiB      4 ms
             download         0.99-2.20    14.42 MiB   100.0 Mb/s       3  488.28 KiB      4 ms
-            download         2.20-2.50     3.58 MiB   100.0 Mb/s       1  488.28 KiB      4 ms"#]],
+            download         2.20-2.75     6.56 MiB   100.0 Mb/s       1  488.28 KiB      4 ms"#]],
         );
     }
 

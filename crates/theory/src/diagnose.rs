@@ -107,7 +107,10 @@ fn inferred(evidence: &Evidence, verdict: &Finding) -> Option<Ceiling> {
                 (lets_through, format::rate(shaper))
             }
             // A shaper with a non-standard rate lets through what arrived.
-            None => (evidence.sustained_bps()?, format::rate(evidence.sustained_bps()?)),
+            None => {
+                let arrived = evidence.sustained_bps()?.max(evidence.outcome.goodput_bps?);
+                (arrived, format::rate(arrived))
+            }
         },
         _ => return None,
     };

@@ -124,6 +124,10 @@ fn inferred(diagnosis: &Diagnosis) -> Option<Caveat> {
 
 /// The sender did not offer the requested rate, and only the sender itself can have limited it.
 fn offered(record: &RunRecord, flow: &FlowRecord) -> Option<Caveat> {
+    // A sender of datagrams says so itself, with the remedy.
+    if flow.caveats.iter().any(|caveat| caveat.kind == CaveatKind::PacingMissed) {
+        return None;
+    }
     let traffic = &record.start.as_ref()?.spec.traffic;
     let asked = Bitrate::from_bps(traffic.offered()?.bps() * f64::from(flow.plan.streams))?;
     let sent = flow.tally(Side::Sender)?.bitrate;

@@ -229,6 +229,21 @@ fn a_hole_at_the_end_is_no_slow_interval() {
 }
 
 #[test]
+fn waiting_after_the_last_of_an_amount_of_datagrams_is_no_slow_interval() {
+    // 2 Mb/s for three seconds, of which the last datagram left after 1.62 s.
+    let ticks: Vec<u64> = (1..=30).map(|number| number * 100_000_000).collect();
+    let mut record = read_in_steps(1448, 1_000_000, 1_620_000_000..9_000_000_000, &ticks);
+    let rates = |record: &RunRecord| steady_intervals(record.flow(FlowId(0)).unwrap()).1;
+    let sender = Tally { elapsed: Span::from_ms(1620), ..record.flows[0].receiver.clone().unwrap() };
+    record.flows[0].sender = Some(sender);
+    assert!(rates(&record).len() > 20, "an outage at the end of a TCP flow counts");
+    record.flows[0].plan.transport = Transport::Udp;
+    let whole = rates(&record);
+    assert_eq!(whole.len(), 16);
+    assert!(whole[1..].iter().all(|rate| (rate / 11.584e6 - 1.0).abs() < 0.011), "{whole:?}");
+}
+
+#[test]
 fn times_of_arrival_leave_nothing_unread_at_the_ends() {
     let ticks: Vec<u64> = (1..=100).map(|number| number * 100_000_000).collect();
     let mut record = read_in_steps(4 * 1448, 24_000_000, 0..0, &ticks);

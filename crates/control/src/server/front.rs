@@ -50,8 +50,9 @@ const MAX_UNSERVED_NOTICES: u32 = 32;
 /// embedded server that got no thread.
 const BACKOFF: Duration = Duration::from_millis(100);
 
-/// Why a coordinator, or a client, is refused that could have encrypted its connection.
-const NOT_ENCRYPTED: &str = "this server accepts linerate over TLS only; give --tls";
+/// Why a client, or a coordinator, is refused that could have encrypted its connection.
+const CLIENT_NOT_ENCRYPTED: &str = "this server accepts linerate over TLS only; give --tls";
+const COORDINATOR_NOT_ENCRYPTED: &str = "this server accepts coordinators over TLS only; give --tls";
 
 /// What a token of the server's poller identifies. The fixed ones come after those of all connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -403,9 +404,13 @@ impl Front {
         let Some(pending) = self.pending.remove(&token) else { return };
         let _ = self.shared.poller.remove(pending.connection.tcp());
         match action {
-            Ok(Action::Run | Action::Coordinator) if self.lacks_encryption(&pending) => {
-                self.report_unserved(pending.peer, NOT_ENCRYPTED);
-                pending.reject(NOT_ENCRYPTED);
+            Ok(Action::Run) if self.lacks_encryption(&pending) => {
+                self.report_unserved(pending.peer, CLIENT_NOT_ENCRYPTED);
+                pending.reject(CLIENT_NOT_ENCRYPTED);
+            }
+            Ok(Action::Coordinator) if self.lacks_encryption(&pending) => {
+                self.report_unserved(pending.peer, COORDINATOR_NOT_ENCRYPTED);
+                pending.reject(COORDINATOR_NOT_ENCRYPTED);
             }
             Ok(Action::Run) => self.serve(pending, GreetingKind::Client),
             Ok(Action::Coordinator) => self.serve(pending, GreetingKind::Coordinator),

@@ -55,13 +55,14 @@ pub fn fit_line(points: &[(f64, f64)]) -> Option<TimeLine> {
 
 /// Index of the first size from which on all rates reach 90 % of the highest. The sizes ascend.
 ///
-/// Domain: rates ≥ 0, the highest > 0; `None` if the last rate is lower. Source: NetPIPE's saturation point
+/// Domain: rates ≥ 0, the highest > 0; `None` if the last rate is lower, or if it alone reaches them: a larger size
+/// might be faster. Source: NetPIPE's saturation point
 /// (Snell, Mikler, Gustafson 1996), with a fixed share instead of visual judgement.
 #[must_use]
 pub fn saturation(rates: &[f64]) -> Option<usize> {
     let highest = positive(rates.iter().copied().fold(0.0, f64::max))?;
     let below = rates.iter().rposition(|rate| *rate < SATURATED_SHARE * highest);
-    Some(below.map_or(0, |at| at + 1)).filter(|at| *at < rates.len())
+    Some(below.map_or(0, |at| at + 1)).filter(|at| at + 1 < rates.len())
 }
 
 #[cfg(test)]

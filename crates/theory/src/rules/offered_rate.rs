@@ -16,12 +16,16 @@ pub(super) fn rule(evidence: &Evidence) -> Option<Finding> {
         return None;
     }
     let (goodput, offered) = (evidence.outcome.goodput_bps?, evidence.asked.offered_bps?);
-    let text =
-        format!("The test offered only {}, and {} arrived.", format::rate(offered), format::rate(goodput));
+    let text = format!("The test offered only {}, and the path carried it.", format::rate(offered));
+    let remedy = match evidence.transport {
+        // Without a rate, datagrams are sent at 1 Mb/s.
+        FlowTransport::Udp => "Offer more with -b, or -b 0 for no limit, to find out what the path carries.",
+        _ => "Offer more, or set no rate, to find out what the path carries.",
+    };
     FindingBuilder::new(Rule::SlowSource, Confidence::Confirmed, text)
         .with(EvidenceKey::GoodputBps, Some(goodput))
         .with(EvidenceKey::OfferedBps, Some(offered))
-        .remedy("Offer more, or set no rate, to find out what the path carries.")
+        .remedy(remedy)
         .finish()
 }
 
