@@ -40,7 +40,7 @@ rm "$root/package.deb"
 echo "== licences and changes"
 documents=usr/share/doc/linerate
 chroot "$root" dpkg -L linerate >"$work/list"
-for file in copyright THIRD-PARTY.txt.gz CHANGELOG.md.gz; do
+for file in copyright THIRD-PARTY.txt.gz changelog.gz; do
     grep -qx "/$documents/$file" "$work/list" || { echo "the package has no $file" >&2; exit 1; }
 done
 zcat "$root/$documents/THIRD-PARTY.txt.gz" >"$work/licences"

@@ -32,7 +32,7 @@ mkdir -p "$stage/man" "$stage/completions"
 install -m 755 "$binary" "$stage/linerate"
 # Debian wants long texts compressed, without the time.
 gzip -9nc "$licences" >"$stage/THIRD-PARTY.txt.gz"
-gzip -9nc CHANGELOG.md >"$stage/CHANGELOG.md.gz"
+gzip -9nc CHANGELOG.md >"$stage/changelog.gz"
 
 # What prints its manual pages and completions: on another processor the program for that one, or an emulator.
 program=("$stage/linerate")
@@ -64,7 +64,7 @@ done
 number=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 {
     printf 'linerate (%s) stable; urgency=medium\n\n' "$number"
-    printf '  * Release %s; its changes are in CHANGELOG.md.gz.\n\n' "$number"
+    printf '  * Release %s; its changes are in changelog.gz.\n\n' "$number"
     printf ' -- The linerate authors <linerate@users.noreply.github.com>  %s\n' "$(date -uRd "@$SOURCE_DATE_EPOCH")"
 } >"$stage/changelog"
 # The licence as the package format wants it, with the text that Debian does not have.

@@ -84,7 +84,7 @@ package_on_another_processor() {
     [ "$(cat "$copy/target/package/man/linerate.1")" = man ] || fail 'manual pages are not those of the program that runs here'
     cmp -s "$copy/target/package/linerate" "$copy/dist/linerate-x86_64-linux-musl" || fail 'another program is packaged'
     [ "$(zcat "$copy/target/package/THIRD-PARTY.txt.gz")" = licences ] || fail 'the package has no licences of others'
-    zcat "$copy/target/package/CHANGELOG.md.gz" | cmp -s - "$copy/CHANGELOG.md" || fail 'the package has no CHANGELOG.md'
+    zcat "$copy/target/package/changelog.gz" | cmp -s - "$copy/CHANGELOG.md" || fail 'the package has no CHANGELOG.md'
 }
 
 paths_of_a_build() {
