@@ -1,13 +1,14 @@
 //! Ctrl-C, SIGTERM and SIGHUP as a flag that loops check.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use linerate_runner::CancelToken;
-use linerate_sock::thread;
+use linerate_sock::{clock, process, thread};
 use signal_hook::consts::{SIGABRT, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-use signal_hook::flag;
 use signal_hook::iterator::Signals as Coming;
+use signal_hook::{flag, low_level};
 
 use crate::command_error::CommandError;
 
@@ -17,10 +18,12 @@ const STOP_SIGNALS: [i32; 3] = [SIGHUP, SIGINT, SIGTERM];
 /// Those of a service for which SIGHUP means something else.
 pub(crate) const SERVICE_STOP_SIGNALS: [i32; 2] = [SIGINT, SIGTERM];
 
+/// A second signal within this time is the same order: timeout(1) signals its child, and then its process group.
+const SAME_ORDER: Duration = Duration::from_millis(500);
+
 /// The signals to handle: SIGHUP only if it is not ignored, as under nohup(1).
 pub(crate) fn ending() -> Vec<i32> {
-    let ignored = |signal: i32| signal == SIGHUP && linerate_sock::process::ignores(SIGHUP);
-    STOP_SIGNALS.into_iter().filter(|signal| !ignored(*signal)).collect()
+    STOP_SIGNALS.into_iter().filter(|signal| *signal != SIGHUP || !process::ignores(SIGHUP)).collect()
 }
 
 /// The signal that arrived, if any. A second one ends the process at once.
@@ -45,20 +48,15 @@ impl Signals {
     /// The host refuses handlers.
     pub(crate) fn catch_these(which: &[i32]) -> Result<Self, CommandError> {
         let signals = Self::default();
-        let caught = signals.register(which);
-        caught.map_err(|error| CommandError::failed(format!("cannot catch signals: {error}")))?;
-        Ok(signals)
-    }
-
-    fn register(&self, which: &[i32]) -> std::io::Result<()> {
-        for signal in which.iter().copied() {
-            // The order matters: this handler must run before the flag is set, so that only the second signal
-            // ends the process.
-            flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&self.stop))?;
-            flag::register_usize(signal, Arc::clone(&self.which), signal as usize)?;
-            flag::register(signal, Arc::clone(&self.stop))?;
-        }
-        Ok(())
+        let (caught, first) = (signals.clone(), OnceLock::new());
+        Self::hand_over(which, move |signal| {
+            if clock::now().since(*first.get_or_init(clock::now)) > SAME_ORDER {
+                low_level::exit(128 + signal);
+            }
+            caught.which.store(signal as usize, Ordering::Relaxed);
+            caught.stop.store(true, Ordering::Relaxed);
+        })
+        .map(|()| signals)
     }
 
     /// Calls `act` for each of these signals in a new thread, instead of their default action.

@@ -216,9 +216,7 @@ pub enum ArchiveError {
         events: u64,
     },
     /// No run has this name or prefix.
-    #[error(
-        "no run in the archive has the name '{prefix}' or one that begins with it; `linerate history` lists the runs"
-    )]
+    #[error("{}", not_found(prefix))]
     NotFound {
         /// The name as typed.
         prefix: String,
@@ -394,4 +392,14 @@ fn kind_without_state(error: &postgres::Error) -> FaultKind {
     } else {
         FaultKind::Other
     }
+}
+
+/// `latest` is also what commands take if no run is named.
+fn not_found(prefix: &str) -> String {
+    if prefix == "latest" {
+        return "no runs are archived yet".to_owned();
+    }
+    format!(
+        "no run in the archive has the name '{prefix}' or one that begins with it; `linerate history` lists the runs"
+    )
 }

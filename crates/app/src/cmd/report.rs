@@ -11,7 +11,7 @@ use linerate_runner::{ReportSource, ReportSourceError};
 
 use crate::command_error::CommandError;
 use crate::exit::Exit;
-use crate::output_format::write_out;
+use crate::output_format::{check_file, write_out};
 use crate::{archive, front_end, stdout};
 
 #[derive(Debug, Args)]
@@ -31,6 +31,8 @@ pub(crate) struct ReportArgs {
 
 /// Writes the page, and prints its path if the user did not choose it.
 pub(crate) fn run(args: &ReportArgs) -> Result<Exit, CommandError> {
+    // A device such as /dev/stdout has no extension.
+    check_file("--output", args.output.as_deref().filter(|path| path.extension().is_some()), ".html")?;
     write_page(&args.archive, args.title.as_deref(), &args.runs, args.output.as_deref())
 }
 

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use linerate_control::HostRef;
 use linerate_model::{
-    ArchiveOptions, Event, Investigation, LabelOptions, RunRecord, TestOutputOptions, TestSpec, TlsOptions,
+    ArchiveOptions, Event, Investigation, LabelOptions, Outcome, RunRecord, TestOutputOptions, TestSpec,
+    TlsOptions,
 };
 use linerate_report::Format;
 use linerate_report::format::RUN_EXTENSIONS;
@@ -91,12 +92,11 @@ fn print(args: &TestArgs, record: &RunRecord, events: &[Event], kept: Option<Str
     view.kept = kept;
     view.explain = args.output.explain;
     view.all_streams = args.output.all_streams;
+    let measured = record.flows.iter().any(|flow| flow.receiver.is_some() || flow.progress.is_some());
     let mut printed = Exit::Done;
     if args.output.json {
         printed = output_format::to_stdout(record, &[], Format::Json, &view);
-    } else if !args.output.json_stream
-        && (record.flows.iter().any(|f| f.receiver.is_some() || f.progress.is_some()))
-    {
+    } else if !args.output.json_stream && (measured || record.outcome == Some(Outcome::Interrupted)) {
         printed = output_format::to_stdout(record, &[], Format::Text, &view);
     }
     and_report(printed, record, events, args.output.report.as_deref())

@@ -55,6 +55,12 @@ fn a_run_is_a_page_or_the_remedy_is_printed() {
     let name = printed(&output).trim().strip_prefix("written: ").unwrap().to_owned();
     let page = place.page(&name);
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("80/2002"), "the loss that the file tells");
+    for other in ["page.md", "page.json"] {
+        let refused = place.run(&["report", "-o", other, &run]);
+        assert_eq!(refused.code, Some(2), "{}", printed(&refused));
+        assert!(printed(&refused).contains("must end in .html"), "{}", printed(&refused));
+        assert!(!place.folder.path().join(other).exists(), "{other}");
+    }
     // The other command prints the same page to stdout.
     let exported = place.run(&["export", "--format", "html", &run]);
     assert_eq!(exported.stdout, page);

@@ -7,8 +7,8 @@ use linerate_sock::clock;
 use serde_json::Value;
 
 use crate::support::{
-    self, Folder, Process, Relay, ServeProcess, TIMEOUT, at_once, caveats, eventually, flow, has_moved,
-    linerate, signal, test,
+    self, Done, Folder, Process, Relay, ServeProcess, TIMEOUT, at_once, caveats, eventually, flow, has_moved,
+    linerate, signal, signal_twice, test,
 };
 
 /// Timeout for the survivor to notice and to end.
@@ -132,7 +132,7 @@ fn interrupted_client(name: &str, code: i32) {
     let args = ["-t", "10", "-b", "20M", "--archive", &archive];
     let run = Process::start(test("127.0.0.1", server.port, &args));
     eventually("a row of figures", || run.stdout().contains("download").then_some(()));
-    signal(run.pid(), name);
+    signal_twice(run.pid(), name);
     let asked = clock::now();
     let done = run.finish(TIMEOUT);
     assert!(clock::now().since(asked) < NOTICE, "{done:?}");
@@ -165,10 +165,8 @@ fn a_client_whose_terminal_goes_away_keeps_and_prints_what_it_has() {
     interrupted_client("HUP", 129);
 }
 
-/// Interrupts a client at this message.
-fn interrupted_at(state: &'static str) {
-    let folder = Folder::new();
-    let archive = folder.file("archive.sqlite");
+/// Interrupts a client with these options at this message.
+fn interrupted_with(state: &'static str, options: &[&str], archive: &str) -> Done {
     let server = ServeProcess::start(&[]);
     let client = Arc::new(OnceLock::new());
     let victim = Arc::clone(&client);
@@ -177,15 +175,28 @@ fn interrupted_at(state: &'static str) {
         // The client checks its flag before the message arrives.
         support::pause(Duration::from_millis(300));
     });
-    let args = ["-t", "8", "-b", "20M", "--json", "--archive", &archive];
+    let args = [options, &["-t", "8", "-b", "20M", "--archive", archive]].concat();
     let run = Process::start(test("127.0.0.1", relay.port, &args));
     let _ = client.set(run.pid());
     let done = run.finish(TIMEOUT);
     assert_eq!(done.code, Some(130), "{state}: {done:?}");
     // Idle latency over TCP precedes the opening; the measurement itself would take 16 s.
     assert!(done.took < NOTICE, "{state}: {done:?}");
+    assert_eq!(archived_outcome(archive), "interrupted", "{state}");
+    done
+}
+
+fn interrupted_at(state: &'static str) {
+    let folder = Folder::new();
+    let done = interrupted_with(state, &["--json"], &folder.file("archive.sqlite"));
     assert_eq!(done.json()["run"]["outcome"], "interrupted", "{state}");
-    assert_eq!(archived_outcome(&archive), "interrupted", "{state}");
+}
+
+#[test]
+fn an_interrupt_before_the_first_byte_is_said_with_the_name_of_the_run() {
+    let folder = Folder::new();
+    let done = interrupted_with("prepare", &[], &folder.file("archive.sqlite"));
+    assert!(done.stdout.contains("interrupted") && done.stdout.contains("archived as"), "{done:?}");
 }
 
 #[test]

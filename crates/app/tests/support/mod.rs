@@ -49,8 +49,8 @@ pub(crate) use packet_filter::{NEAR, PacketFilter, SERVER_PORT};
 pub(crate) use peer::{Peer, framed, hello, prepare};
 pub(crate) use plan_dir::PlanDir;
 pub(crate) use process::{
-    Done, Process, cannot_measure, kill, linerate, parent_of, resident_bytes, run, signal, started_by,
-    thread_names, threads_of,
+    Done, Process, cannot_measure, kill, linerate, parent_of, resident_bytes, run, signal, signal_twice,
+    started_by, thread_names, threads_of,
 };
 pub(crate) use python_peers::{has_python_peers, python_peer};
 pub(crate) use relay::Relay;

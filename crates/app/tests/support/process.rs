@@ -36,6 +36,12 @@ pub(crate) fn signal(pid: u32, name: &str) {
     assert!(sent.success(), "SIG{name} to {pid}");
 }
 
+/// Sends a signal twice at once, as timeout(1) does to its child and the process group of that.
+pub(crate) fn signal_twice(pid: u32, name: &str) {
+    let command = format!("kill -{name} {pid} && kill -{name} {pid} || true");
+    assert!(Command::new("sh").args(["-c", &command]).status().unwrap().success());
+}
+
 /// Process id of the parent; `None` if the process is gone.
 pub(crate) fn parent_of(pid: u32) -> Option<u32> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;

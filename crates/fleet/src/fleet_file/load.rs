@@ -13,7 +13,7 @@ use crate::inventory::Inventory;
 #[non_exhaustive]
 pub enum FleetFileError {
     /// It cannot be read.
-    #[error("the file of the fleet {file} cannot be read: {source}")]
+    #[error("the file of the fleet {file} cannot be read")]
     Unreadable {
         /// The file.
         file: String,

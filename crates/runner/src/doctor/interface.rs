@@ -63,7 +63,12 @@ pub(super) fn route(route: &Route) -> CheckSection {
         );
         let text =
             format!("a router on the path reported a smaller MTU than the {} B of {}", link.mtu, link.name);
-        checks.push(if known < link.mtu { check.judged(CheckStatus::Note, text) } else { check });
+        // A packet of IP has at most 65,535 bytes, whatever the interface takes.
+        checks.push(if known < link.mtu.min(u32::from(u16::MAX)) {
+            check.judged(CheckStatus::Note, text)
+        } else {
+            check
+        });
     }
     CheckSection { title: format!("Way to {}", route.host), checks }
 }
