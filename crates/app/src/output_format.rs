@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use linerate_model::{Event, RunRecord};
-use linerate_report::format::{RunSource, has_extension};
+use linerate_report::format::{RunSource, trouble};
 use linerate_report::{Format, FormatError, TextLayout, plot};
 use linerate_runner::whole_file;
 
@@ -65,15 +65,9 @@ pub(crate) fn draw(record: &RunRecord, view: &TextLayout) -> Exit {
 /// # Errors
 /// It has another extension, needs the front end, or its folder does not exist.
 pub(crate) fn check_file(flag: &str, path: Option<&Path>, endings: &str) -> Result<(), CommandError> {
-    let Some(path) = path else { return Ok(()) };
-    let needs_front_end = Format::of_file(path) == Some(Format::Html);
-    let why = match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        _ if !has_extension(path, endings) => format!("the name must end in {endings}"),
-        _ if needs_front_end && front_end::assets().is_none() => front_end::MISSING.to_owned(),
-        Some(folder) if !folder.is_dir() => format!("there is no folder {}", folder.display()),
-        _ => return Ok(()),
-    };
-    Err(CommandError::usage(format!("{flag} {}: {why}", path.display())))
+    let no_pages = front_end::assets().is_none().then_some(front_end::MISSING);
+    let why = path.and_then(|path| trouble(path, endings, no_pages));
+    why.map_or(Ok(()), |why| Err(CommandError::usage(format!("{flag} {why}"))))
 }
 
 #[cfg(test)]

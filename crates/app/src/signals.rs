@@ -37,19 +37,11 @@ impl Signals {
     /// Starts to catch the signals.
     ///
     /// # Errors
-    /// The host refuses handlers.
+    /// The host refuses handlers or threads.
     pub(crate) fn catch() -> Result<Self, CommandError> {
-        Self::catch_these(&ending())
-    }
-
-    /// Starts to catch these signals.
-    ///
-    /// # Errors
-    /// The host refuses handlers.
-    pub(crate) fn catch_these(which: &[i32]) -> Result<Self, CommandError> {
         let signals = Self::default();
         let (caught, first) = (signals.clone(), OnceLock::new());
-        Self::hand_over(which, move |signal| {
+        Self::hand_over(&ending(), move |signal| {
             if clock::now().since(*first.get_or_init(clock::now)) > SAME_ORDER {
                 low_level::exit(128 + signal);
             }
@@ -57,6 +49,23 @@ impl Signals {
             caught.stop.store(true, Ordering::Relaxed);
         })
         .map(|()| signals)
+    }
+
+    /// Starts to catch these signals of a service, without a thread. A second one ends the process, whenever it comes.
+    ///
+    /// # Errors
+    /// The host refuses handlers.
+    pub(crate) fn catch_these(which: &[i32]) -> Result<Self, CommandError> {
+        let signals = Self::default();
+        let register = |signal: i32| {
+            // The order matters: this handler must run before the flag is set, so that only the second signal
+            // ends the process.
+            flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&signals.stop))?;
+            flag::register_usize(signal, Arc::clone(&signals.which), signal as usize)?;
+            flag::register(signal, Arc::clone(&signals.stop)).map(drop)
+        };
+        which.iter().copied().try_for_each(register).map_err(|error| waiting_failed(&error))?;
+        Ok(signals)
     }
 
     /// Calls `act` for each of these signals in a new thread, instead of their default action.

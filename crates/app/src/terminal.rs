@@ -20,13 +20,10 @@ pub(crate) fn stdout_view() -> TextLayout {
     }
 }
 
-/// Width of plans that do not go to a terminal: tables may be wide in a file or another program.
-const REDIRECTED_PLAN_WIDTH: usize = 160;
-
-/// The view of a plan for stdout.
+/// The view of a plan for stdout. Tables may be wide in a file or another program.
 pub(crate) fn plan_view() -> TextLayout {
     let view = stdout_view();
-    if printed() { view } else { TextLayout { width: REDIRECTED_PLAN_WIDTH, ..view } }
+    if printed() { view } else { TextLayout { width: 160, ..view } }
 }
 
 /// An empty page for stdout.

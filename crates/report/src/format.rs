@@ -365,6 +365,21 @@ pub fn has_extension(path: &Path, listed: &str) -> bool {
     !extension.is_empty() && listed.any(|known| known == extension)
 }
 
+/// Why no report can be written to a file whose name has to end in one of `endings`, after the name; absent if one can.
+/// `no_pages` says why this program writes no pages, if it does not.
+#[must_use]
+pub fn trouble(path: &Path, endings: &str, no_pages: Option<&str>) -> Option<String> {
+    let no_pages = no_pages.filter(|_| Format::of_file(path) == Some(Format::Html));
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let why = match (no_pages, folder) {
+        _ if !has_extension(path, endings) => format!("the name must end in {endings}"),
+        (Some(why), _) => why.to_owned(),
+        (None, Some(folder)) if !folder.is_dir() => format!("there is no folder {}", folder.display()),
+        _ => return None,
+    };
+    Some(format!("{}: {why}", path.display()))
+}
+
 /// Whether the run is a sweep over message sizes.
 #[must_use]
 pub fn is_sweep(record: &RunRecord) -> bool {

@@ -61,7 +61,7 @@ impl ControlSocket {
 
 /// Four intervals of two ports in the requested time, and none of a third one.
 fn answer(question: &Value) -> Value {
-    assert_eq!(question["ask"], "witness");
+    assert_eq!(question["ask"], "port_history");
     let (from, to) = (question["from_ns"].as_u64().unwrap(), question["to_ns"].as_u64().unwrap());
     let quarter = (to - from) / 4;
     let port = |name: &str, packets: u64| {
