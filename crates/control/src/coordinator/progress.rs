@@ -71,7 +71,8 @@ impl RunProgress {
             (Outcome::Interrupted, Some((Outcome::Completed, _))) => (Outcome::Completed, None),
             (Outcome::Interrupted, Some((outcome, why))) => (outcome, Some(why.to_owned())),
             (Outcome::Interrupted, None) => {
-                let why = "its agent ended it: it was not ready or not started in time, or is being stopped";
+                let why = "its agent ended it: it was not ready in time, as when it waits in the queue of a busy \
+                           server, or not started in time, or is being stopped";
                 (Outcome::Failed, Some(why.to_owned()))
             }
             (outcome, _) => (outcome, end.reason.map(Into::into)),

@@ -178,9 +178,12 @@ impl FlowView<'_> {
             |rates: &[f64]| (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64);
         let steady_mean = mean(&steady).filter(|_| steady.len() >= super::MIN_STEADY_INTERVALS);
         ResultEvidence {
-            // The steady mean is comparable with a ceiling. Without a steady part, the mean of the whole flow
-            // is used.
-            goodput_bps: steady_mean.or_else(|| receiver.map(|tally| tally.bitrate.bps())),
+            // The rate of the steady part is comparable with a ceiling. It lasts from read to read: the mean of the
+            // intervals has all of the first block, which at a low rate is much. Without a steady part, it is the rate of
+            // the whole flow.
+            goodput_bps: super::steady(self.flow)
+                .map(|steady| steady.bitrate.bps())
+                .or_else(|| receiver.map(|tally| tally.bitrate.bps())),
             uncertainty_bps: self
                 .flow
                 .uncertainty

@@ -128,7 +128,8 @@ fn flows(page: &mut Page, plan: &Plan) {
             page.row(&[(TextStyle::Strong, &flow.name), (TextStyle::Plain, &text)], &[width]);
             continue;
         };
-        let end = slot.end.map_or_else(|| "until everything is sent".to_owned(), |end| format!("to {end}"));
+        let end =
+            slot.end.map_or_else(|| "until everything is sent".to_owned(), |end| format!("to {end} at most"));
         let cross_traffic = if flow.cross_traffic { ", as cross traffic" } else { "" };
         let text = format!("{} to {}, from {} {end}{cross_traffic}", flow.from, flow.to, slot.start);
         page.row(&[(TextStyle::Strong, &flow.name), (TextStyle::Plain, &text)], &[width]);

@@ -467,6 +467,9 @@ impl ResponsivenessTest {
     }
 }
 
+/// What to do if nobody answers at the port of the configuration.
+const REMEDY: &str = "; is linerate serve --tls --responsiveness-port running there?";
+
 impl StandIn for ResponsivenessTest {
     fn input(&mut self, now: Timestamp, input: Input<'_>) {
         match input {
@@ -474,12 +477,12 @@ impl StandIn for ResponsivenessTest {
             Input::Opened { link, opened } => self.opened(now, link, &opened),
             Input::NotOpened { link, reason } => {
                 let target = &self.config.target;
-                let server = match &self.phase {
-                    TestPhase::Fetching(..) => target.authority(),
+                let (server, remedy) = match &self.phase {
+                    TestPhase::Fetching(..) => (target.authority(), REMEDY),
                     // The ports may be others.
-                    _ => target.host().to_owned(),
+                    _ => (target.host().to_owned(), ""),
                 };
-                self.gone(now, link, format!("no connection to {server}: {}", reason.text));
+                self.gone(now, link, format!("no connection to {server}: {}{remedy}", reason.text));
             }
             Input::Bytes { link, bytes } => self.received(now, link, bytes),
             Input::Sent { link } => self.sent(now, link),
