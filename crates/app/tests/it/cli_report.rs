@@ -93,7 +93,8 @@ fn what_is_not_there_is_named() {
         printed(&output)
     );
     let output = place.run(&["report", "-o", "no/such/folder/x.html"]);
-    assert!(printed(&output).contains("no/such/folder/x.html could not be written"), "{}", printed(&output));
+    let why = "no/such/folder/x.html: there is no folder no/such/folder";
+    assert!(output.code == Some(2) && printed(&output).contains(why), "{}", printed(&output));
 }
 
 /// Events of a plan's log, which refers to two runs.
