@@ -100,7 +100,7 @@ async function envelope(page) {
   await page.keyboard.type("1G");
   const lead = page.locator(".answer:not(.stale) .lead");
   await lead.filter({ hasText: "941.5 Mb/s" }).waitFor();
-  holds((await page.locator(".ladder li").count()) === 1, "a link alone has another ceiling");
+  holds((await page.locator(".ceiling-bars li").count()) === 1, "a link alone has another ceiling");
 
   begin("envelope: a window");
   await page.getByLabel("Window", { exact: true }).fill("64K");
@@ -110,11 +110,11 @@ async function envelope(page) {
   await rtt.fill("20ms");
   await lead.filter({ hasText: "26.21 Mb/s" }).waitFor();
   holds((await page.locator("#rtt-trouble").count()) === 0, "the problem stays after its cure");
-  const binding = page.locator(".ladder .binds");
+  const binding = page.locator(".ceiling-bars .binds");
   holds((await binding.count()) === 1, "there is not one limit");
   holds((await binding.textContent()).includes("receiver window"), "the limit is not the window");
   const widths = await page
-    .locator(".ladder .solid")
+    .locator(".ceiling-bars .solid")
     .evaluateAll((bars) => bars.map((bar) => bar.getBoundingClientRect().width));
   holds(widths.length === 2 && widths[0] > 0 && widths[0] < widths[1], `the bars are ${widths} px long`);
   await answerFits(page);
