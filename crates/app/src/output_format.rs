@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use linerate_model::{Event, RunRecord};
-use linerate_report::format::{RunSource, trouble};
+use linerate_report::format::{RunSource, path_error};
 use linerate_report::{Format, FormatError, TextLayout, plot};
 use linerate_runner::whole_file;
 
@@ -66,7 +66,7 @@ pub(crate) fn draw(record: &RunRecord, view: &TextLayout) -> Exit {
 /// It has another extension, needs the front end, or its folder does not exist.
 pub(crate) fn check_file(flag: &str, path: Option<&Path>, endings: &str) -> Result<(), CommandError> {
     let no_pages = front_end::assets().is_none().then_some(front_end::MISSING);
-    let why = path.and_then(|path| trouble(path, endings, no_pages));
+    let why = path.and_then(|path| path_error(path, endings, no_pages));
     why.map_or(Ok(()), |why| Err(CommandError::usage(format!("{flag} {why}"))))
 }
 

@@ -26,7 +26,7 @@ pub(crate) fn ending() -> Vec<i32> {
     STOP_SIGNALS.into_iter().filter(|signal| *signal != SIGHUP || !process::ignores(SIGHUP)).collect()
 }
 
-/// The signal that arrived, if any. A second one ends the process at once.
+/// The signal that arrived, if any. A second one, half a second later, ends the process at once.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Signals {
     stop: Arc<AtomicBool>,
@@ -39,32 +39,27 @@ impl Signals {
     /// # Errors
     /// The host refuses handlers or threads.
     pub(crate) fn catch() -> Result<Self, CommandError> {
+        Self::catch_these(&ending(), |_| ())
+    }
+
+    /// Starts to catch these signals, in a new thread, which also calls `act` for each.
+    ///
+    /// # Errors
+    /// The host refuses handlers or threads.
+    pub(crate) fn catch_these(
+        which: &[i32],
+        act: impl Fn(i32) + Send + 'static,
+    ) -> Result<Self, CommandError> {
         let signals = Self::default();
         let (caught, first) = (signals.clone(), OnceLock::new());
-        Self::hand_over(&ending(), move |signal| {
+        Self::hand_over(which, move |signal| {
             if clock::now().since(*first.get_or_init(clock::now)) > SAME_ORDER {
                 low_level::exit(128 + signal);
             }
-            caught.which.store(signal as usize, Ordering::Relaxed);
-            caught.stop.store(true, Ordering::Relaxed);
-        })
-        .map(|()| signals)
-    }
-
-    /// Starts to catch these signals of a service, without a thread. A second one ends the process, whenever it comes.
-    ///
-    /// # Errors
-    /// The host refuses handlers.
-    pub(crate) fn catch_these(which: &[i32]) -> Result<Self, CommandError> {
-        let signals = Self::default();
-        let register = |signal: i32| {
-            // The order matters: this handler must run before the flag is set, so that only the second signal
-            // ends the process.
-            flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&signals.stop))?;
-            flag::register_usize(signal, Arc::clone(&signals.which), signal as usize)?;
-            flag::register(signal, Arc::clone(&signals.stop)).map(drop)
-        };
-        which.iter().copied().try_for_each(register).map_err(|error| waiting_failed(&error))?;
+            caught.which.store(signal as usize, Ordering::SeqCst);
+            caught.stop.store(true, Ordering::SeqCst);
+            act(signal);
+        })?;
         Ok(signals)
     }
 
@@ -94,7 +89,7 @@ impl Signals {
 
     /// The signal that arrived.
     pub(crate) fn which(&self) -> Option<u8> {
-        u8::try_from(self.which.load(Ordering::Relaxed)).ok().filter(|signal| *signal != 0)
+        u8::try_from(self.which.load(Ordering::SeqCst)).ok().filter(|signal| *signal != 0)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 
 use linerate_report::TextLayout;
+use linerate_report::format::PLAN_WIDTH;
 use linerate_report::page::Page;
 
 /// The view for stdout: colour and the terminal's width, or plain and of fixed width if it is not a terminal.
@@ -23,7 +24,7 @@ pub(crate) fn stdout_view() -> TextLayout {
 /// The view of a plan for stdout. Tables may be wide in a file or another program.
 pub(crate) fn plan_view() -> TextLayout {
     let view = stdout_view();
-    if printed() { view } else { TextLayout { width: 160, ..view } }
+    if printed() { view } else { TextLayout { width: PLAN_WIDTH, ..view } }
 }
 
 /// An empty page for stdout.

@@ -58,6 +58,12 @@ impl LossRuns {
     }
 }
 
+impl Default for Sequence {
+    fn default() -> Self {
+        Self::after(ReadBefore::default())
+    }
+}
+
 impl Sequence {
     /// A sequence that continues after what was read before, if anything was.
     pub(crate) fn after(ReadBefore { datagrams, next }: ReadBefore) -> Self {
@@ -229,6 +235,12 @@ pub(crate) struct ArrivalStatistics {
     dropped: u32,
 }
 
+impl Default for ArrivalStatistics {
+    fn default() -> Self {
+        Self::after(ReadBefore::default())
+    }
+}
+
 impl ArrivalStatistics {
     pub(crate) fn after(before: ReadBefore) -> Self {
         let (sequence, jitter) = (Sequence::after(before), InterarrivalJitter::default());
@@ -266,7 +278,7 @@ mod tests {
 
     /// Received, missing, late, duplicates.
     fn observe(numbers: &[u64]) -> (u64, u64, u64, u64) {
-        let mut sequence = Sequence::after(ReadBefore::default());
+        let mut sequence = Sequence::default();
         numbers.iter().for_each(|&seq| sequence.arrive(seq));
         (sequence.received, sequence.missing(), sequence.late, sequence.doubled)
     }
@@ -299,7 +311,7 @@ mod tests {
     }
 
     fn bursts(numbers: &[u64]) -> LossBursts {
-        let mut sequence = Sequence::after(ReadBefore::default());
+        let mut sequence = Sequence::default();
         numbers.iter().for_each(|&seq| sequence.arrive(seq));
         sequence.end().0
     }
@@ -314,7 +326,7 @@ mod tests {
         assert_eq!(of(&[3, 4, 7]), (2, 5, 3));
         assert_eq!(of(&[0, 6, 3]), (2, 4, 2), "3 divides the burst");
         assert_eq!(of(&[0, 5 * WINDOW_DATAGRAMS + 1]), (1, 5 * WINDOW_DATAGRAMS, 5 * WINDOW_DATAGRAMS));
-        let mut late = Sequence::after(ReadBefore::default());
+        let mut late = Sequence::default();
         [0, 1, 9, 4, 2].iter().for_each(|&seq| late.arrive(seq));
         assert_eq!(late.end().1, 7, "2 came after 9");
     }
@@ -371,7 +383,7 @@ mod tests {
         fn runs_count_as_their_datagrams_one_by_one(
             steps in proptest::collection::vec((0u64..300, 1u64..200, 0u64..70_000, 0u64..1_000_000), 0..30),
         ) {
-            let (mut runs, mut each) = (ArrivalStatistics::after(ReadBefore::default()), ArrivalStatistics::after(ReadBefore::default()));
+            let (mut runs, mut each) = (ArrivalStatistics::default(), ArrivalStatistics::default());
             for (gap, count, back, ns) in steps {
                 // A number after a gap, one that may be late or doubled, then a run.
                 let ahead = each.sequence.next + gap;
@@ -421,7 +433,7 @@ mod tests {
 
     #[test]
     fn the_kernels_count_of_drops_may_wrap() {
-        let mut arrivals = ArrivalStatistics::after(ReadBefore::default());
+        let mut arrivals = ArrivalStatistics::default();
         for count in [0, 3, u32::MAX, 1] {
             arrivals.dropped(count, 1);
         }

@@ -415,7 +415,7 @@ mod tests {
             ][form];
             let time = Some(TimeField { at: 8, form: TimeForm::Wall });
             let mut reader = DatagramReader::new(StampLayout { time, ..layout(seq) }, TAG, 1);
-            let mut arrivals = ArrivalStatistics::after(Default::default());
+            let mut arrivals = ArrivalStatistics::default();
             for (arrived, datagram) in datagrams.iter().enumerate() {
                 if let DatagramMeaning::Data(stamp) = reader.read(datagram) {
                     arrivals.sequence.arrive(stamp.seq);

@@ -12,8 +12,8 @@ use crate::parquet;
 use crate::picture::Pictures;
 use crate::{TextLayout, csv, document, html, markdown, ndjson, plan, text};
 
-/// Width of a plan's text in a file.
-const PLAN_WIDTH: usize = 160;
+/// Width of a plan's text that does not go to a terminal.
+pub const PLAN_WIDTH: usize = 160;
 
 /// An output format.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -368,7 +368,7 @@ pub fn has_extension(path: &Path, listed: &str) -> bool {
 /// Why no report can be written to a file whose name has to end in one of `endings`, after the name; absent if one can.
 /// `no_pages` says why this program writes no pages, if it does not.
 #[must_use]
-pub fn trouble(path: &Path, endings: &str, no_pages: Option<&str>) -> Option<String> {
+pub fn path_error(path: &Path, endings: &str, no_pages: Option<&str>) -> Option<String> {
     let no_pages = no_pages.filter(|_| Format::of_file(path) == Some(Format::Html));
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let why = match (no_pages, folder) {

@@ -18,7 +18,7 @@ use signal_hook::consts::SIGHUP;
 use crate::agent_token::read_token;
 use crate::command_error::CommandError;
 use crate::exit::Exit;
-use crate::signals::{SERVICE_STOP_SIGNALS, Signals, ending};
+use crate::signals::{SERVICE_STOP_SIGNALS, Signals};
 use crate::{print, stdout, terminal};
 
 /// Where the calendar is, and how to print the answer.
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &CalendarArgs<FleetCommand>) -> Result<Exit, CommandErro
 /// The coordinator: until a signal arrives.
 fn carry_out(args: &CoordinatorOptions, archive: Option<String>) -> Result<Exit, CommandError> {
     print::developers_log();
-    let signals = Signals::catch_these(&SERVICE_STOP_SIGNALS)?;
+    let signals = Signals::catch_these(&SERVICE_STOP_SIGNALS, |_| ())?;
     let reload = Arc::new(AtomicBool::new(false));
     let noticed = Arc::clone(&reload);
     Signals::hand_over(&[SIGHUP], move |_| noticed.store(true, Ordering::Relaxed))?;
@@ -120,7 +120,7 @@ pub(crate) fn agent(args: &CalendarArgs<AgentCommand>) -> Result<Exit, CommandEr
 /// The agent of this host: until a signal arrives.
 fn be_agent(args: &AgentRunOptions, archive: &ArchiveOptions) -> Result<Exit, CommandError> {
     print::developers_log();
-    let signals = Signals::catch_these(&SERVICE_STOP_SIGNALS)?;
+    let signals = Signals::catch_these(&SERVICE_STOP_SIGNALS, |_| ())?;
     let token = read_token(&args.agent_token_file)?;
     let config = args.config(token, archive.archive.clone(), |notice| {
         if notice.is_warning() { print::warning(notice) } else { print::note(notice) }
@@ -143,7 +143,7 @@ fn try_out(args: &TryOutOptions, place: &TryOutFolder) -> Result<Exit, CommandEr
         up(false);
         return Ok(Exit::Done);
     }
-    let signals = Signals::catch_these(&ending())?;
+    let signals = Signals::catch()?;
     let mut fleet = TryOut::start(&config).map_err(CommandError::failed)?;
     up(true);
     fleet.run(&signals.cancel())?;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -76,9 +76,13 @@ pub(crate) fn run(args: &ServeArgs, configured: Option<ConfiguredServe>) -> Resu
         InheritedSockets::from_environment().map_err(ControlError::from).map_err(CommandError::failed)?;
     print::developers_log();
     let stops = if configured.is_some() { SERVICE_STOP_SIGNALS.to_vec() } else { ending() };
-    let signals = Signals::catch_these(&stops)?;
-    // One that comes while the server starts waits until it can be obeyed.
-    let stopping = WaitingSignals::catch(&stops)?;
+    // One that comes while the server starts waits until there is something to stop.
+    let started = Arc::new(OnceLock::<Arc<ServerHandle>>::new());
+    let running = Arc::clone(&started);
+    let signals = Signals::catch_these(&stops, move |_| {
+        ServiceManager.stopping();
+        running.get().into_iter().for_each(|server| server.turn_off());
+    })?;
     let hangups = configured.as_ref().map(|_| WaitingSignals::catch(&[SIGHUP])).transpose()?;
     let agent_token = args.agent_token_file.as_deref().map(read_token).transpose()?;
     if let Some(configured) = configured.as_ref().filter(|_| args.check_config) {
@@ -98,12 +102,10 @@ pub(crate) fn run(args: &ServeArgs, configured: Option<ConfiguredServe>) -> Resu
     args.limits().quotas.in_words().into_iter().for_each(print::note);
     let _web = args.web.start(&server, args, pages)?;
     let switch = Arc::new(ServerHandle::new().map_err(CommandError::failed)?);
-    let handle = Arc::clone(&switch);
-    let on_stop = move |_| {
-        ServiceManager.stopping();
+    let handle = started.get_or_init(|| Arc::clone(&switch));
+    if signals.which().is_some() {
         handle.turn_off();
-    };
-    stopping.hand_over(on_stop)?;
+    }
     if let Some((configured, hangups)) = configured.zip(hangups) {
         hangups.hand_over(on_hangup(configured, server.reload(), args.web.public))?;
     }
